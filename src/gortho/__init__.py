@@ -1,0 +1,28 @@
+"""gortho: find the quadratic form behind your data, and predict with it.
+
+Read the modules in this order: `forms` (the value), `groups` (O(A)), `reps` (how outputs transform), `nn`
+(networks that respect a form exactly), `training` (one loop), `testing` (is it really equivariant?).
+"""
+
+from gortho import nn, reps, testing
+from gortho.forms import QuadraticForm, Signature
+from gortho.groups import OrthogonalGroup
+from gortho.nn import EquivariantNet, LearnableForm
+from gortho.reps import DirectSum, Tensor
+from gortho.training import fit
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DirectSum",
+    "EquivariantNet",
+    "LearnableForm",
+    "OrthogonalGroup",
+    "QuadraticForm",
+    "Signature",
+    "Tensor",
+    "fit",
+    "nn",
+    "reps",
+    "testing",
+]

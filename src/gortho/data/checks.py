@@ -1,0 +1,251 @@
+"""Checks of arrays: is every value a usable number, and what should the user know about them."""
+
+from __future__ import annotations
+
+import reprlib
+import sys
+from collections.abc import Sequence
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from .errors import DataError, listed
+from .sampling import Limits, choose
+
+MIXED_UNITS = 1e6
+RANK_TOLERANCE = 1e-9
+RANK_ROWS = 20_000
+
+
+def check_samples(
+    X: Any,
+    y: Any,
+    point_scalars: Any = None,
+    sample_scalars: Any = None,
+    max_samples: int | None = None,
+    seed: int = 0,
+    *,
+    names: Sequence[str] | None = None,
+    rows: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None, list[str]]:
+    """The samples as finite float64 arrays without repeated rows, and notices for the user.
+
+    X is (N, n) or (N, p, n); y is (N, ...); point_scalars are (N, p) or (N, p, s); sample_scalars are (N,)
+    or (N, s). Lists, numpy, pandas and torch are taken. `names` are those of the n components; `rows` are
+    the numbers of the rows in the file they come from, for messages.
+
+    >>> X, y, _, _, notices = check_samples([[1, 0], [0, 1], [0, 1]], [1, 2, 2])
+    >>> X.shape, notices
+    ((2, 2), ['1 repeated rows (same x and y) were dropped, so that none is both fitted and tested on'])
+    """
+    if names is None and hasattr(X, "columns"):
+        names = [str(name) for name in X.columns]
+    arrays = {"X": as_float64(X, "X", names), "y": as_float64(y, "y")}
+    if point_scalars is not None:
+        arrays["point_scalars"] = as_float64(point_scalars, "point_scalars")
+    if sample_scalars is not None:
+        arrays["sample_scalars"] = as_float64(sample_scalars, "sample_scalars")
+    _check_shapes(arrays)
+    n = arrays["X"].shape[-1]
+    names = variable_names(n) if names is None else tuple(names)
+    if len(names) != n:
+        raise DataError(f"{len(names)} names ({listed(names)}) are given for {n} components of X: give {n}")
+
+    total = len(arrays["X"])
+    for name, array in arrays.items():
+        _check_finite(name, array, np.arange(total) if rows is None else rows, names if name == "X" else None)
+    limits = Limits(max_samples, None, seed)
+    chosen = choose(total, limits.rows(0), seed)
+    if len(chosen) < total:
+        arrays = {name: array[chosen] for name, array in arrays.items()}
+    notices = limits.notices(total, 0)
+
+    arrays, repeated = _drop_repeated(arrays)
+    notices += repeated + _constant_notice(arrays["y"]) + _component_notices(arrays["X"], names, seed)
+    return arrays["X"], arrays["y"], arrays.get("point_scalars"), arrays.get("sample_scalars"), notices
+
+
+def variable_names(n: int) -> tuple[str, ...]:
+    """Names for components that have none.
+
+    >>> variable_names(3)
+    ('x0', 'x1', 'x2')
+    """
+    return tuple(f"x{i}" for i in range(n))
+
+
+def as_float64(values: Any, name: str, columns: Sequence[str] | None = None) -> np.ndarray:
+    """The values as a float64 array, or a DataError which names the first that is not a real number."""
+    array = _as_array(values, name)
+    if array.ndim == 0:
+        raise DataError(f"{name} is {reprlib.repr(values)}, not an array: give one row per sample")
+    if array.dtype.kind in "fiub" or (array.dtype.kind == "O" and _offender(array) is None):
+        return np.ascontiguousarray(array, dtype=np.float64)
+    index = _offender(array) or (0,) * array.ndim
+    if array.size == 0:
+        raise DataError(f"{name} is empty: give at least two samples")
+    if array.dtype.kind == "c" or isinstance(array[index], complex):
+        fix = "give real and imaginary parts as columns of their own"
+    else:
+        fix = "convert it to a number or drop its column or row"
+    value = array[index]
+    found = str(value) if array.dtype.kind in "mM" else repr(getattr(value, "item", lambda: value)())
+    raise DataError(f"{name} holds {found} {_place(index, index[0], columns)}, not a real number: {fix}")
+
+
+def _as_array(values: Any, name: str) -> np.ndarray:
+    torch = sys.modules.get("torch")
+    try:
+        if torch is not None and isinstance(values, torch.Tensor):
+            return (values if values.is_complex() else values.double()).numpy(force=True)
+        if np.ma.isMaskedArray(values) and values.dtype.kind in "fiub":
+            return np.ma.filled(values.astype(np.float64), np.nan)
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        rows = values if isinstance(values, list | tuple) else []
+        lengths = [len(row) if hasattr(row, "__len__") else 1 for row in rows]
+        for row, length in enumerate(lengths):
+            if length != lengths[0]:
+                raise DataError(
+                    f"the rows of {name} differ in length: row 0 has {lengths[0]} values and row {row} has "
+                    f"{length}: give every row the same number of values"
+                ) from None
+        raise DataError(f"{name} cannot be turned into an array of numbers: {error}") from None
+
+
+def _offender(array: np.ndarray) -> tuple[int, ...] | None:
+    """Index of the first entry that is no number (of the first that does not read as one, among text)."""
+    for index, value in np.ndenumerate(array):
+        if array.dtype.kind in "US":
+            try:
+                float(value)
+            except ValueError:
+                return index
+        elif not isinstance(value, Real | Decimal):
+            return index
+    return None
+
+
+def _place(index: tuple[int, ...], row: int, columns: Sequence[str] | None = None) -> str:
+    """Where an entry stands, in words: rows and columns are counted from 0."""
+    where = [f"in row {row}"]
+    where += [f"point {index[1]}"] if len(index) == 3 else []
+    if len(index) > 1:
+        last = index[-1]
+        where.append(f"column {columns[last]!r}" if columns and last < len(columns) else f"column {last}")
+    return ", ".join(where)
+
+
+def _check_shapes(arrays: dict[str, np.ndarray]) -> None:
+    """Checks that the shapes belong together; scalars of one component get an axis for it."""
+    X = arrays["X"]
+    if X.ndim not in (2, 3):
+        raise DataError(
+            f"X has shape {X.shape}: it must be (N, n), one row of n components per sample, or (N, p, n) "
+            "for samples of p points"
+        )
+    for name, array in arrays.items():
+        if len(array) != len(X):
+            hint = ": the samples of X seem to lie along its last axis, transpose it"
+            raise DataError(
+                f"X has {len(X)} rows and {name} has {len(array)}: they must have one row per sample each"
+                + (hint if X.shape[-1] == len(array) else "")
+            )
+        if array.size == 0:
+            raise DataError(f"{name} is empty (shape {array.shape}): give at least two samples")
+    if len(X) < 2:
+        raise DataError(f"there is {len(X)} sample: at least two are needed")
+    if "sample_scalars" in arrays:
+        if arrays["sample_scalars"].ndim > 2:
+            raise DataError(
+                f"sample_scalars have shape {arrays['sample_scalars'].shape}: they must be (N, s)"
+            )
+        arrays["sample_scalars"] = arrays["sample_scalars"].reshape(len(X), -1)
+    if "point_scalars" in arrays:
+        found = arrays["point_scalars"].shape
+        if X.ndim != 3 or len(found) not in (2, 3) or found[:2] != X.shape[:2]:
+            fix = "give them as sample_scalars" if X.ndim != 3 else f"they must be {X.shape[:2]} or (N, p, s)"
+            raise DataError(f"point_scalars have shape {found} while X has shape {X.shape}: {fix}")
+        arrays["point_scalars"] = arrays["point_scalars"].reshape(*X.shape[:2], -1)
+
+
+def _check_finite(name: str, array: np.ndarray, rows: np.ndarray, columns: Sequence[str] | None) -> None:
+    bad = ~np.isfinite(array)
+    count = int(bad.reshape(len(array), -1).any(axis=1).sum())
+    if count:
+        index = tuple(int(i) for i in np.unravel_index(np.argmax(bad), bad.shape))
+        raise DataError(
+            f"{name} holds NaN or infinite values in {count} of {len(array)} rows, the first "
+            f"({array[index]}) {_place(index, int(rows[index[0]]), columns)}: drop or impute these rows"
+        )
+
+
+def _distinct(*arrays: np.ndarray) -> np.ndarray:
+    """Indices of the first of each set of equal rows, in order."""
+    table = np.concatenate([array.reshape(len(array), -1) for array in arrays], axis=1)
+    table += 0.0  # -0.0 and 0.0 are equal
+    keys = table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel()
+    return np.sort(np.unique(keys, return_index=True)[1])
+
+
+def _drop_repeated(arrays: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], list[str]]:
+    notices = []
+    total = len(arrays["X"])
+    first = _distinct(*arrays.values())
+    if len(first) < 2:
+        raise DataError(f"all {total} rows are the same: at least two different samples are needed")
+    if len(first) < total:
+        arrays = {name: array[first] for name, array in arrays.items()}
+        notices.append(
+            f"{total - len(first)} repeated rows (same x and y) were dropped, so that none is both fitted "
+            "and tested on"
+        )
+    shared = len(first) - len(_distinct(*(array for name, array in arrays.items() if name != "y")))
+    if shared:
+        notices.append(f"{shared} rows repeat the x of an earlier row with another y: kept, as noise in y")
+    return arrays, notices
+
+
+def _constant_notice(y: np.ndarray) -> list[str]:
+    return [f"y is constant ({y.flat[0]:.6g} in its first entry)"] if (y == y[0]).all() else []
+
+
+def _component_notices(X: np.ndarray, names: Sequence[str], seed: int) -> list[str]:
+    """Notices on the components of X, pooled over points: their scales and their linear dependence."""
+    flat = X.reshape(-1, X.shape[-1])
+    largest = np.abs(flat).max(axis=0)
+    if not largest.any():
+        return ["X is zero throughout: no form can be found from it"]
+    unit = flat / np.where(largest > 0, largest, 1.0)  # squares of it cannot overflow
+    spread = np.sqrt((unit**2).mean(axis=0))
+    unit /= np.where(spread > 0, spread, 1.0)
+    return _units_notice(largest * spread, names) + _rank_notice(unit, names, seed)
+
+
+def _units_notice(rms: np.ndarray, names: Sequence[str]) -> list[str]:
+    low, high = int(np.argmin(np.where(rms > 0, rms, np.inf))), int(np.argmax(rms))
+    if rms[high] / MIXED_UNITS <= rms[low]:
+        return []
+    return [
+        f"mixed units: columns {names[low]!r} (rms {rms[low]:.3g}) and {names[high]!r} (rms {rms[high]:.3g}) "
+        "differ in scale by more than a million. The form will carry the units; rescaling columns one by one "
+        "beforehand is your choice, and changes A but not the conclusion"
+    ]
+
+
+def _rank_notice(unit: np.ndarray, names: Sequence[str], seed: int) -> list[str]:
+    """A notice if the rows, of columns scaled to unit rms, lie in a proper subspace."""
+    sample = unit[choose(len(unit), RANK_ROWS, seed)]
+    _, values, directions = np.linalg.svd(np.linalg.qr(sample, mode="r"))
+    rank = int((values > RANK_TOLERANCE * values[0]).sum())
+    absent = directions[rank:].T
+    n = unit.shape[1]
+    if rank == n or np.linalg.norm(unit @ absent) > RANK_TOLERANCE * np.linalg.norm(unit):
+        return []
+    involved = [name for name, row in zip(names, absent) if np.abs(row).max() > 1e-6]
+    return [
+        f"X spans only {rank} of its {n} dimensions: columns {listed(involved)} are zero or linearly "
+        "dependent. The form is determined on that subspace only; drop dependent columns to remove the rest"
+    ]

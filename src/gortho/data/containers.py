@@ -1,0 +1,132 @@
+"""Readers for files of named arrays: .npz and HDF5."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .checks import as_float64
+from .errors import DataError, missing
+from .raw import Raw
+from .sampling import BYTES, Limits, choose, sizes
+
+BLOCK = 2_000_000  # numbers read at a time
+
+
+def _pick(what: str, wanted: Any, usual: Sequence[str], has: Callable[[str], bool], names: list[str]) -> str:
+    """The array's name: the one asked for, or the first of the usual ones that exists."""
+    if wanted is not None and not isinstance(wanted, str):
+        raise DataError(f"{what}={wanted!r}: in a file of arrays, {what} is the name of one array")
+    for name in usual if wanted is None else [wanted]:
+        if name and has(name):
+            return name
+    error = missing("array", usual[0] if wanted is None else wanted, names)
+    raise DataError(f"{error}; name it by {what}=") if wanted is None else error
+
+
+def _picks(x: Any, y: Any, scalars: Any, has: Callable[[str], bool], names: list[str]) -> list[str]:
+    picked = [_pick("x", x, ("X", "x"), has, names), _pick("y", y, ("y", "Y"), has, names)]
+    return picked if scalars is None else [*picked, _pick("scalars", scalars, (), has, names)]
+
+
+def _raw(arrays: list[np.ndarray], picked: list[str], **more: Any) -> Raw:
+    values = [as_float64(array, name) for array, name in zip(arrays, picked)]
+    return Raw(values[0], values[1], values[2] if len(values) > 2 else None, **more)
+
+
+def read_npz(path: Path, x: Any, y: Any, scalars: Any, limits: Limits) -> Raw:
+    """Arrays of a numpy archive; object arrays, which could run code when loaded, are refused."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name.removesuffix(".npy") for name in archive.namelist()]
+            picked = _picks(x, y, scalars, names.__contains__, names)
+            needed = sum(_npy_numbers(archive, name) for name in picked) * BYTES
+        if limits.memory is not None and needed > limits.memory:
+            raise DataError(
+                f"reading needs {sizes(needed)} of memory and {sizes(limits.memory)} are available; an .npz "
+                "cannot be read in part: store the arrays as HDF5 (.h5) or Parquet (.parquet) instead"
+            )
+        with np.load(path, allow_pickle=False) as archive:
+            return _raw([archive[name] for name in picked], picked)
+    except DataError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError) as error:
+        raise DataError(f"the file is truncated or damaged ({error}): write it again") from None
+
+
+def _npy_numbers(archive: zipfile.ZipFile, name: str) -> int:
+    """How many numbers a member holds, by its header alone."""
+    entry = name if name in archive.namelist() else f"{name}.npy"
+    with archive.open(entry) as member:
+        version = np.lib.format.read_magic(member)
+        reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else None
+        shape, _, dtype = (reader or np.lib.format.read_array_header_2_0)(member)
+    if dtype.hasobject:
+        raise DataError(
+            f"array {name!r} holds pickled Python objects, which are not loaded because they can run code: "
+            "save it as numbers, np.savez(file, X=X.astype(float), ...)"
+        )
+    return math.prod(shape)
+
+
+def read_hdf5(path: Path, x: Any, y: Any, scalars: Any, limits: Limits) -> Raw:
+    """Datasets of an HDF5 file, by name or path; only the rows that are used are kept in memory."""
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            names: list[str] = []
+            pandas: list[str] = []
+
+            def visit(name: str, item: Any) -> None:
+                if isinstance(item, h5py.Dataset):
+                    names.append(name)
+                elif "pandas_type" in item.attrs:
+                    pandas.append(name)
+
+            file.visititems(visit)
+            try:
+                picked = _picks(x, y, scalars, lambda name: isinstance(file.get(name), h5py.Dataset), names)
+            except DataError as error:
+                if not pandas:
+                    raise
+                raise DataError(
+                    f"{error}. The file holds the pandas table {pandas[0]!r}, in pandas' own layout, which "
+                    "is not read: save it by DataFrame.to_parquet or to_csv instead"
+                ) from None
+            return _read_datasets([file[name] for name in picked], picked, limits)
+    except DataError:
+        raise
+    except (OSError, RuntimeError, KeyError) as error:
+        raise DataError(f"the file is truncated or damaged ({error}): write it again") from None
+
+
+def _read_datasets(datasets: list[Any], picked: list[str], limits: Limits) -> Raw:
+    for dataset, name in zip(datasets, picked):
+        if not dataset.shape:
+            raise DataError(f"dataset {name!r} is not an array: give one row per sample")
+        if len(dataset) != len(datasets[0]):
+            raise DataError(
+                f"{picked[0]!r} has {len(datasets[0])} rows and {name!r} has {len(dataset)}: "
+                "they must have one row per sample each"
+            )
+    width = sum(math.prod(dataset.shape[1:]) for dataset in datasets)
+    total = len(datasets[0])
+    rows = choose(total, limits.rows(width), limits.seed)
+    arrays = [_read_rows(dataset, rows) for dataset in datasets]
+    return _raw(arrays, picked, rows=rows, notices=limits.notices(total, width))
+
+
+def _read_rows(dataset: Any, rows: np.ndarray) -> np.ndarray:
+    """The given rows (sorted), through blocks: picking them one by one is slow in HDF5."""
+    if len(rows) == len(dataset):
+        return dataset[()]
+    step = max(1, BLOCK // max(1, math.prod(dataset.shape[1:])))
+    parts = np.split(rows, np.flatnonzero(np.diff(rows // step)) + 1)
+    return np.concatenate([dataset[part[0] : part[-1] + 1][part - part[0]] for part in parts])

@@ -1,0 +1,34 @@
+"""What can be wrong with data, and how it is said."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+SHOWN = 20
+
+
+class DataError(ValueError):
+    """The data cannot be used as they are; the message names the offending value and the fix."""
+
+
+class DataNotice(UserWarning):
+    """Category under which the notices of a dataset may be issued as warnings."""
+
+
+def listed(names: Sequence[str]) -> str:
+    """The names in quotes, at most `SHOWN` of them.
+
+    >>> listed(["E", "px"])
+    "'E', 'px'"
+    """
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(repr(name) for name in names[:SHOWN]) + more
+
+
+def missing(what: str, name: str, available: Sequence[str]) -> DataError:
+    """The error for a column or array that is not there, with the nearest names that are."""
+    lower = {other.lower(): other for other in available}
+    near = [lower[match] for match in difflib.get_close_matches(name.lower(), lower, cutoff=0.5)]
+    hint = f"did you mean {listed(near)}? " if near else ""
+    return DataError(f"there is no {what} {name!r}: {hint}available: {listed(available) or 'none'}")

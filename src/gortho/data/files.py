@@ -1,0 +1,184 @@
+"""`read`: from a file on disk to checked samples."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from . import checks, tables
+from .containers import read_hdf5, read_npz
+from .errors import DataError
+from .raw import Raw
+from .sampling import Limits, available_memory
+
+READERS: dict[str, Callable[..., Raw]] = {
+    ".npz": read_npz,
+    ".csv": tables.read_text,
+    ".tsv": tables.read_text,
+    ".parquet": tables.read_parquet,
+    ".h5": read_hdf5,
+    ".hdf5": read_hdf5,
+}
+CALLED = {read_npz: "an .npz archive", tables.read_text: "a text file", tables.read_parquet: "a Parquet file"}
+SIGNATURES: list[tuple[bytes, str, Callable[..., Raw] | None, str]] = [
+    (b"PK\x03\x04", "a zip archive such as .npz or .xlsx", read_npz, "rename it to .npz if it is one"),
+    (b"PK\x05\x06", "an empty zip archive", read_npz, "write it again"),
+    (b"\x89HDF", "HDF5", read_hdf5, "rename it to .h5"),
+    (b"PAR1", "Parquet", tables.read_parquet, "rename it to .parquet"),
+    (b"\x93NUMPY", "a single numpy array", None, "save X and y together by np.savez"),
+    (b"\x1f\x8b", "gzip", None, "decompress it"),
+    (b"\xff\xfe", "UTF-16 text", None, "save it as UTF-8"),
+    (b"\xfe\xff", "UTF-16 text", None, "save it as UTF-8"),
+    (b"\x80", "a pickle", None, "save the arrays by np.savez"),
+]
+VECTORS = ("vector", "covector")
+MATRICES = ("conjugation", "bilinear", "form")
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Checked samples: X (N, n) or (N, p, n), y (N, ...); scalars per point (N, p, s) or sample (N, s)."""
+
+    X: np.ndarray
+    y: np.ndarray
+    point_scalars: np.ndarray | None = None
+    sample_scalars: np.ndarray | None = None
+    names: tuple[str, ...] = ()
+    source: str = ""
+    notices: list[str] = field(default_factory=list)
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    x: str | Sequence[str] | None = None,
+    y: str | Sequence[str] | None = None,
+    scalars: str | Sequence[str] | None = None,
+    points: int | None = None,
+    output: str = "scalar",
+    max_samples: int | None = None,
+    seed: int = 0,
+    scalars_per_point: bool = False,
+    memory_budget: int | None = None,
+) -> Dataset:
+    """Reads samples from .npz, .h5/.hdf5 (arrays by name) or .csv, .tsv, .parquet (columns by name).
+
+    Columns are given as a list or as "E,px:pz", point by point for samples of several points. Scalars of a
+    table are per sample unless `scalars_per_point`; an array of scalars is per point if its second axis has
+    the length `points`. `memory_budget` is in bytes; the memory available, if None.
+    """
+    path = Path(path).expanduser()
+    reader = _reader(path)
+    budget = available_memory() if memory_budget is None else memory_budget
+    try:
+        raw = reader(path, x, y, scalars, Limits(max_samples, budget, seed))
+        X = shape_points(raw.X, points)
+        p = X.shape[1] if X.ndim == 3 else 1
+        if raw.columns is not None:
+            names = tables.variable_names(raw.columns, p)
+        else:
+            names = checks.variable_names(X.shape[-1])
+        target = shape_output(raw.y, output, X.shape[-1])
+        point, sample = shape_scalars(raw, p, scalars_per_point)
+        X, target, point, sample, notices = checks.check_samples(
+            X, target, point, sample, max_samples, seed, names=names, rows=raw.rows
+        )
+    except DataError as error:
+        raise DataError(f"{path.name}: {error}") from None
+    except MemoryError:
+        raise DataError(
+            f"{path.name} does not fit in memory: lower max_samples, or use fewer columns"
+        ) from None
+    return Dataset(X, target, point, sample, names, str(path), raw.notices + notices)
+
+
+def _reader(path: Path) -> Callable[..., Raw]:
+    """The reader for the file's suffix, once its first bytes agree with it."""
+    if path.is_dir():
+        raise DataError(f"{path} is a directory: give the file in it")
+    if not path.exists():
+        raise DataError(f"{path} does not exist: check the name and the current directory, {Path.cwd()}")
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        fix = "save X and y together by np.savez" if path.suffix == ".npy" else f"use {', '.join(READERS)}"
+        raise DataError(f"{path.name} has the suffix {path.suffix!r}, which is not read: {fix}")
+    try:
+        with path.open("rb") as file:
+            head = file.read(4096)
+    except OSError as error:
+        raise DataError(f"{path.name} cannot be opened ({error.strerror}): check its permissions") from None
+    if not head:
+        raise DataError(f"{path.name} is empty: write it again")
+
+    known = next((entry for entry in SIGNATURES if head.startswith(entry[0])), None)
+    found = known[2] if known else None if b"\0" in head else tables.read_text
+    if found is not reader:
+        looks, fix = ("binary data", "check how it was written")
+        if known:
+            looks, fix = known[1], known[3]
+        elif found is tables.read_text:
+            looks, fix = "text", "rename it to .csv"
+        raise DataError(
+            f"{path.name} is not {CALLED.get(reader, 'an HDF5 file')}: it begins with {head[:8]!r} "
+            f"(this looks like {looks}): {fix}"
+        )
+    return reader
+
+
+def shape_points(X: np.ndarray, points: int | None) -> np.ndarray:
+    """X as (N, n), or (N, p, n) for several points."""
+    if points is None:
+        return X
+    if points < 1:
+        raise DataError(f"points is {points}: it must be at least 1")
+    if X.ndim == 3:
+        if X.shape[1] != points:
+            raise DataError(f"X has {X.shape[1]} points per sample (shape {X.shape}), not points={points}")
+        return X
+    if X.ndim != 2 or X.shape[1] % points:
+        raise DataError(
+            f"X has shape {X.shape}: its columns cannot be split evenly among points={points}: "
+            "change points or the columns of x"
+        )
+    return X if points == 1 else X.reshape(len(X), points, -1)
+
+
+def shape_output(y: np.ndarray, output: str, n: int) -> np.ndarray:
+    """y as the kind of output asks: (N,) or (N, k), (N, n), or (N, n, n) row by row."""
+    if output == "scalar":
+        if y.ndim > 2:
+            raise DataError(f"y has shape {y.shape}: scalar outputs must be (N,) or (N, k)")
+        return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    if output not in VECTORS + MATRICES:
+        raise DataError(
+            f"output is {output!r}: it must be one of {', '.join(('scalar', *VECTORS, *MATRICES))}"
+        )
+    shape = (n,) if output in VECTORS else (n, n)
+    found = int(np.prod(y.shape[1:]))
+    if found != np.prod(shape) or (y.ndim > 2 and y.shape[1:] != shape):
+        raise DataError(
+            f"y has {found} values per sample (shape {y.shape}), and output={output!r} expects "
+            f"{int(np.prod(shape))}, shape {('N', *shape)}, as X has n = {n} components: change y or output"
+        )
+    return y.reshape(len(y), *shape)
+
+
+def shape_scalars(raw: Raw, p: int, per_point: bool) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The scalars as those of points, (N, p, s), and those of samples, (N, s); one of them is None."""
+    values = raw.scalars
+    if values is None:
+        return None, None
+    if raw.columns is None:
+        per_point = p > 1 and values.ndim in (2, 3) and values.shape[1] == p
+    elif per_point and (p == 1 or values.shape[1] % p):
+        raise DataError(
+            f"{values.shape[1]} columns of scalars cannot be split among {p} points: scalars_per_point needs "
+            "several points, and as many scalars for each"
+        )
+    if not per_point:
+        return None, values
+    return values.reshape(len(values), p, -1), None

@@ -1,0 +1,274 @@
+"""Quadratic forms: the value at the centre of everything (M1, M2).
+
+A symmetric matrix A gives the quadratic form q(x) = xᵀAx, the inner product ⟨x, y⟩ = xᵀAy and the group
+O(A) of all linear maps that leave q alone. O(cA) = O(A) for every c ≠ 0, so data can fix A only up to scale
+and sign. `QuadraticForm` therefore stores one representative of {cA}, the *gauge*: two forms with the same
+group print, compare and save the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from gortho import checks
+
+if TYPE_CHECKING:
+    from gortho.groups import OrthogonalGroup
+
+#: An eigenvalue counts as zero when its size is below this fraction of the largest one.
+ZERO_TOLERANCE = 1e-8
+
+
+class Signature(NamedTuple):
+    """How many eigenvalues of A are positive, negative and zero.
+
+    >>> Signature(1, 3, 0)
+    Signature(positive=1, negative=3, zero=0)
+    """
+
+    positive: int
+    negative: int
+    zero: int = 0
+
+    @property
+    def group_name(self) -> str:
+        """The name of O(A): "O(3)", "O(1,3)", "O(2) ⋉ degenerate 1"."""
+        p, q, zero = self
+        name = f"O({p},{q})" if p and q else f"O({p + q})"
+        return f"{name} ⋉ degenerate {zero}" if zero else name
+
+
+def gauge(A: Tensor, tolerance: float = ZERO_TOLERANCE) -> tuple[Tensor, Tensor, Signature]:
+    """Pick the representative of {cA : c ≠ 0}; return it with its eigenvalues and signature (M2).
+
+    ‖A‖_F = √n. Semi-definite forms are made positive; otherwise the fewer eigenvalues are positive, so that
+    Minkowski is diag(1, -1, -1, -1); with as many of both, the trace (if it vanishes, the first diagonal entry
+    that does not) is positive.
+    """
+    A = A / torch.linalg.matrix_norm(A) * A.shape[-1] ** 0.5
+    eigenvalues = torch.linalg.eigvalsh(A)
+    cut = tolerance * eigenvalues.abs().max()
+    p, q = int((eigenvalues > cut).sum()), int((eigenvalues < -cut).sum())
+    if p == q:
+        marks = torch.cat([A.trace()[None], A.diagonal(), A[0]])
+        flip = bool(marks[marks.abs() > cut][0] < 0)
+    else:
+        flip = p == 0 or (q != 0 and p > q)
+    if flip:
+        A, eigenvalues, p, q = -A, -eigenvalues.flip(0), q, p
+    return A, eigenvalues, Signature(p, q, len(eigenvalues) - p - q)
+
+
+class QuadraticForm:
+    """An immutable quadratic form q(x) = xᵀAx, known up to scale and sign (M1, M2).
+
+    Args:
+        A: symmetric matrix (n, n): nested list, array or tensor. It is stored gauge-fixed, in float64.
+        names: names of the n coordinates, for printing.
+        tolerance: an eigenvalue below this fraction of the largest counts as zero in the signature.
+
+    >>> form = QuadraticForm([[-2, 0], [0, 2]], names=["t", "x"])
+    >>> print(form)
+    q(x) = 1.00 t² - 1.00 x²   [O(1,1)]
+    >>> form == QuadraticForm([[3, 0], [0, -3]])
+    True
+    """
+
+    __slots__ = ("_eigenvalues", "_matrix", "names", "signature", "tolerance")
+    names: tuple[str, ...]
+    signature: Signature
+    tolerance: float
+
+    def __init__(self, A: Any, names: Sequence[str] | None = None, tolerance: float = ZERO_TOLERANCE):
+        if isinstance(A, QuadraticForm):
+            names = names or A.names
+            A = A._matrix
+        matrix, eigenvalues, signature = gauge(checks.symmetric(A), tolerance)
+        n = len(matrix)
+        if names is None:
+            names = [f"x{i}" for i in range(n)]
+        elif len(names) != n:
+            raise ValueError(f"{len(names)} names {list(names)} for a form in {n} dimensions: give {n}")
+        for key, value in {
+            "_matrix": matrix,
+            "_eigenvalues": eigenvalues,
+            "signature": signature,
+            "names": tuple(str(name) for name in names),
+            "tolerance": float(tolerance),
+        }.items():
+            object.__setattr__(self, key, value)
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        raise AttributeError(f"a QuadraticForm does not change: make a new one instead of setting {key!r}")
+
+    def __delattr__(self, key: str) -> None:
+        raise AttributeError(f"a QuadraticForm does not change: {key!r} cannot be deleted")
+
+    # Named forms
+
+    @classmethod
+    def euclidean(cls, n: int, names: Sequence[str] | None = None) -> QuadraticForm:
+        """The length x₀² + … + x_{n-1}², whose group is O(n)."""
+        return cls.from_signature(n, 0, names=names)
+
+    @classmethod
+    def minkowski(cls, n: int = 4, names: Sequence[str] | None = None) -> QuadraticForm:
+        """The space-time interval x₀² - x₁² - … - x_{n-1}², whose group is O(1, n-1)."""
+        return cls.from_signature(1, n - 1, names=names)
+
+    @classmethod
+    def from_signature(cls, p: int, q: int, zero: int = 0, names: Sequence[str] | None = None) -> QuadraticForm:
+        """diag(1, …, 1, -1, …, -1, 0, …, 0), put into the gauge."""
+        if min(p, q, zero) < 0 or p + q < 1:
+            raise ValueError(f"signature ({p}, {q}, {zero}): counts are not negative and p + q is at least 1")
+        return cls(torch.diag(torch.tensor([1.0] * p + [-1.0] * q + [0.0] * zero, dtype=torch.float64)), names)
+
+    @classmethod
+    def random(cls, p: int, q: int, zero: int = 0, *, condition: float = 10.0, seed: int = 0) -> QuadraticForm:
+        """Q diag(±λ, 0) Qᵀ with Q Haar and λ log-uniform in [1, condition] (the extremes attained)."""
+        from gortho.groups import haar, random_generator
+
+        generator = random_generator(seed)
+        sizes = torch.rand(p + q, dtype=torch.float64, generator=generator)
+        if p + q > 1:
+            sizes[torch.randperm(p + q, generator=generator)[:2]] = torch.tensor([0.0, 1.0], dtype=torch.float64)
+        signs = torch.tensor([1.0] * p + [-1.0] * q, dtype=torch.float64)
+        values = torch.cat([signs * condition**sizes, torch.zeros(zero, dtype=torch.float64)])
+        Q = haar(p + q + zero, (), generator)
+        return cls(Q * values @ Q.T)
+
+    # The value
+
+    @property
+    def matrix(self) -> Tensor:
+        """The gauge-fixed A as a float64 tensor (a copy: the form does not change)."""
+        return self._matrix.clone()  # type: ignore[attr-defined]
+
+    @property
+    def eigenvalues(self) -> Tensor:
+        """Eigenvalues of the gauge-fixed A, ascending."""
+        return self._eigenvalues.clone()  # type: ignore[attr-defined]
+
+    @property
+    def n(self) -> int:
+        """Dimension of the space the form lives on."""
+        return len(self.names)
+
+    @property
+    def group_name(self) -> str:
+        """The name of O(A)."""
+        return self.signature.group_name
+
+    def _like(self, x: Tensor) -> Tensor:
+        return self._matrix.to(x)  # type: ignore[attr-defined]
+
+    def __call__(self, x: Any) -> Tensor:
+        """q(x) = xᵀAx for vectors ``(..., n)``."""
+        x = checks.vectors(x, self.n)
+        return ((x @ self._like(x)) * x).sum(-1)
+
+    def inner(self, x: Any, y: Any) -> Tensor:
+        """⟨x, y⟩ = xᵀAy for vectors ``(..., n)``."""
+        x, y = checks.vectors(x, self.n), checks.vectors(y, self.n, "y")
+        return ((x @ self._like(x)) * y).sum(-1)
+
+    def norm(self, x: Any) -> Tensor:
+        """The pseudonorm ‖x‖_A = sign(q) √|q|, which can be negative."""
+        q = self(x)
+        return q.sign() * q.abs().sqrt()
+
+    def gram(self, X: Any) -> Tensor:
+        """Gram(X)_ij = ⟨x_i, x_j⟩ for tuples ``(..., p, n)``, giving ``(..., p, p)``."""
+        X = checks.vectors(X, self.n, "X")
+        if X.ndim < 2:
+            raise ValueError(f"X has shape {tuple(X.shape)}: a Gram matrix needs tuples (..., p, {self.n})")
+        return X @ self._like(X) @ X.mT
+
+    def group(self) -> OrthogonalGroup:
+        """The group O(A) of linear maps that leave q alone."""
+        from gortho.groups import OrthogonalGroup
+
+        return OrthogonalGroup(self)
+
+    # Comparison
+
+    def _other(self, other: Any) -> QuadraticForm:
+        form = other if isinstance(other, QuadraticForm) else QuadraticForm(other)
+        if form.n != self.n:
+            raise ValueError(f"forms in {self.n} and {form.n} dimensions cannot be compared")
+        return form
+
+    def cosine(self, other: Any) -> float:
+        """|cos(A, B)| by the Frobenius product: 1 for the same group, but a weak witness (M8)."""
+        other = self._other(other)
+        return min(1.0, float((self._matrix * other._matrix).sum().abs() / self.n))  # type: ignore[attr-defined]
+
+    def algebra_distance(self, other: Any) -> float:
+        """d_PA = √Σ sin²θ over the principal angles between so(A) and so(B) (M8).
+
+        A direction that only the larger algebra has counts as a right angle.
+        """
+        from gortho.groups import algebra_distance
+
+        return algebra_distance(self, self._other(other))
+
+    def __eq__(self, other: object) -> bool:
+        """Equal up to gauge, to rounding; names do not matter."""
+        if not isinstance(other, QuadraticForm):
+            return NotImplemented
+        if self.n != other.n:
+            return False
+        # Near a tie of the gauge (p = q, trace ≈ 0) rounding may have chosen the other sign.
+        A, B = self._matrix, other._matrix  # type: ignore[attr-defined]
+        return any(torch.allclose(A, sign * B, rtol=0.0, atol=1e-9) for sign in (1.0, -1.0))
+
+    # Equality has a tolerance, so only what survives rounding may enter the hash.
+    def __hash__(self) -> int:
+        return hash(("QuadraticForm", self.n))
+
+    # Printing and storing
+
+    def law(self, digits: int = 2) -> str:
+        """The form as a formula, leaving out terms that round to zero.
+
+        >>> QuadraticForm.minkowski(3, names=["E", "px", "py"]).law()
+        'q(x) = 1.00 E² - 1.00 px² - 1.00 py²'
+        """
+        text = ""
+        for i in range(self.n):
+            for j in range(i, self.n):
+                value = float(self._matrix[i, j]) * (1 if i == j else 2)  # type: ignore[attr-defined]
+                if round(abs(value), digits) == 0:
+                    continue
+                sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
+                term = f"{self.names[i]}²" if i == j else f"{self.names[i]}·{self.names[j]}"
+                text += f"{sign}{abs(value):.{digits}f} {term}"
+        return f"q(x) = {text}"
+
+    def __str__(self) -> str:
+        return f"{self.law()}   [{self.group_name}]"
+
+    def __repr__(self) -> str:
+        return f"QuadraticForm({self._matrix.tolist()}, names={list(self.names)})"  # type: ignore[attr-defined]
+
+    def to_json(self) -> str:
+        """The form as JSON text; `from_json` reads it back to the last bit."""
+        content = {"matrix": self._matrix.tolist(), "names": self.names, "tolerance": self.tolerance}  # type: ignore[attr-defined]
+        return json.dumps(content)
+
+    @classmethod
+    def from_json(cls, text: str) -> QuadraticForm:
+        """Read what `to_json` wrote."""
+        try:
+            content = json.loads(text)
+            return cls(content["matrix"], content["names"], content["tolerance"])
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise ValueError(f"this is not a quadratic form written by to_json ({error!r}): {text[:60]!r}") from None
+
+    def __reduce__(self) -> tuple:
+        return QuadraticForm.from_json, (self.to_json(),)

@@ -1,0 +1,263 @@
+"""The group O(A): its Lie algebra, its elements, alignment by reflections and frames (M1, M3, M5, M8).
+
+Everything happens in the eigenbasis A = Q Λ Qᵀ, where both the algebra and the group are explicit, singular
+A included. The *standard frame* is S = √|Λ| Qᵀ (with 1 in place of zero eigenvalues): SᵀJS = A with
+J = diag(±1, 0), so g ∈ O(A) means S g S⁻¹ ∈ O(J).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from scipy.linalg import subspace_angles
+from torch import Tensor
+
+from gortho import checks
+
+if TYPE_CHECKING:
+    from gortho.forms import QuadraticForm
+
+#: A vector is null for `align` and `frame` when |q(x)| is below this fraction of |x|² max|λ|.
+NULL_TOLERANCE = 1e-12
+
+
+def random_generator(seed: int | torch.Generator) -> torch.Generator:
+    """A CPU generator of its own, so that nothing global is touched."""
+    return seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(int(seed))
+
+
+def haar(n: int, batch: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Haar-distributed elements of O(n), float64, shape ``(*batch, n, n)``."""
+    Q, R = torch.linalg.qr(torch.randn(*batch, n, n, dtype=torch.float64, generator=generator))
+    return Q * R.diagonal(dim1=-2, dim2=-1).sign()[..., None, :]
+
+
+def algebra_basis(A: Tensor, zero: int = 0) -> Tensor:
+    """Orthonormal basis of so(A) = {X : XᵀA + AX = 0}, batched, shape ``(..., d, n, n)``.
+
+    In the eigenbasis the condition reads λ_i Y_ij + λ_j Y_ji = 0, so each pair i < j gives the one element
+    (λ_j E_ij - λ_i E_ji)/√(λ_i² + λ_j²); supports differ, so the basis is orthonormal without a solve. Where
+    both eigenvalues are zero all four entries are free. ``zero`` is the number of zero eigenvalues.
+    """
+    n = A.shape[-1]
+    values, Q = torch.linalg.eigh(A)
+    order = values.abs().argsort(dim=-1)  # zero eigenvalues first
+    values = values.gather(-1, order)
+    Q = Q.gather(-1, order[..., None, :].expand_as(Q))
+    rows, columns = torch.triu_indices(n, n, 1, device=A.device)
+    keep = columns >= zero  # at least one of the pair is not a null direction
+    i, j = rows[keep], columns[keep]
+    Y = A.new_zeros(*A.shape[:-2], len(i), n, n)
+    pair = torch.arange(len(i), device=A.device)
+    li, lj = values[..., i], values[..., j]
+    li = torch.where(i < zero, torch.zeros_like(li), li)
+    length = torch.hypot(li, lj)
+    Y[..., pair, i, j] = lj / length
+    Y[..., pair, j, i] = -li / length
+    if zero:
+        free = A.new_zeros(zero * zero, n, n)
+        free[:, :zero, :zero] = torch.eye(zero * zero, dtype=A.dtype, device=A.device).reshape(-1, zero, zero)
+        Y = torch.cat([Y, free.expand(*A.shape[:-2], -1, -1, -1)], dim=-3)
+    return Q[..., None, :, :] @ Y @ Q.mT[..., None, :, :]
+
+
+def _flat_algebra(form: QuadraticForm) -> Tensor:
+    return algebra_basis(form.matrix, form.signature.zero).flatten(1)
+
+
+def principal_angles(form: QuadraticForm, other: QuadraticForm) -> np.ndarray:
+    """Principal angles between so(A) and so(B) as subspaces of R^{n×n}, ascending (M8)."""
+    return subspace_angles(_flat_algebra(form).T.numpy(), _flat_algebra(other).T.numpy())[::-1].copy()
+
+
+def algebra_distance(form: QuadraticForm, other: QuadraticForm) -> float:
+    """d_PA(so(A), so(B)) as the norm of what one basis has outside the other: exact for tiny angles too."""
+    P, Q = sorted((_flat_algebra(form), _flat_algebra(other)), key=len)
+    return float(torch.linalg.matrix_norm(Q - (Q @ P.T) @ P))
+
+
+def reflection(w: Tensor, A: Tensor) -> Tensor:
+    """R_w = I - 2 w wᵀA/(wᵀAw), in O(A) and its own inverse, for ``w (..., n)`` with q(w) ≠ 0 (M3)."""
+    wA = w @ A
+    q = (wA * w).sum(-1)[..., None, None]
+    return torch.eye(w.shape[-1], dtype=w.dtype, device=w.device) - 2 * w[..., :, None] * wA[..., None, :] / q
+
+
+def _minus_is_better(x: Tensor, e: Tensor, A: Tensor) -> Tensor:
+    """Whether |q(x-e)| ≥ |q(x+e)|; since q(x-e) + q(x+e) = ±4, the larger is at least 2 in size (M3)."""
+    minus, plus = x - e, x + e
+    return (((minus @ A) * minus).sum(-1).abs() >= ((plus @ A) * plus).sum(-1).abs())[..., None]
+
+
+def align_unit(x: Tensor, e: Tensor, A: Tensor) -> Tensor:
+    """W ∈ O(A) with W x = e and W² = I, for q(x) = q(e) = ±1: the better of R_{x-e} and -R_{x+e} (M3)."""
+    use_minus = _minus_is_better(x, e, A)
+    W = reflection(torch.where(use_minus, x - e, x + e), A)
+    return torch.where(use_minus[..., None], W, -W)
+
+
+def align_unit_inside(x: Tensor, e: Tensor, A: Tensor) -> Tensor:
+    """As `align_unit`, but leaving alone everything orthogonal to x and e: the better of R_{x-e} and R_e R_{x+e}.
+
+    The second is no involution, but -R would turn round the vectors that a frame has aligned before.
+    """
+    use_minus = _minus_is_better(x, e, A)
+    W = reflection(torch.where(use_minus, x - e, x + e), A)
+    return torch.where(use_minus[..., None], W, reflection(e, A) @ W)
+
+
+class OrthogonalGroup:
+    """O(A) = {g : gᵀAg = A} of a quadratic form.
+
+    >>> import gortho
+    >>> lorentz = gortho.QuadraticForm.minkowski().group()
+    >>> lorentz.algebra().shape       # three rotations, three boosts
+    torch.Size([6, 4, 4])
+    >>> g = lorentz.sample(5, seed=1, max_boost=2.0)
+    >>> bool(lorentz.contains(g).all())
+    True
+    """
+
+    def __init__(self, form: QuadraticForm):
+        self.form = form
+        A = form.matrix
+        values, Q = torch.linalg.eigh(A)
+        is_zero = values.abs() <= form.tolerance * values.abs().max()
+        # Standard order: positive, negative, zero, each by falling size.
+        kind = torch.where(is_zero, 2, torch.where(values > 0, 0, 1))
+        order = sorted(range(form.n), key=lambda i: (int(kind[i]), -abs(float(values[i]))))
+        values, Q = values[order], Q[:, order]
+        size = torch.where(is_zero[order], torch.ones_like(values), values.abs()).sqrt()
+        self._standard = size[:, None] * Q.T  # S
+        self._standard_inverse = Q / size  # S⁻¹; its columns are references e with q(e) = ±1 (or 0)
+        self._A = A
+
+    def __repr__(self) -> str:
+        return f"{self.form.group_name} of {self.form.law()}"
+
+    @property
+    def dimension(self) -> int:
+        """Number of generators: n(n-1)/2 when A is not singular."""
+        n, zero = self.form.n, self.form.signature.zero
+        return (n - zero) * (n - zero - 1) // 2 + zero * n
+
+    def algebra(self) -> Tensor:
+        """Orthonormal basis of the Lie algebra so(A), float64 ``(d, n, n)``."""
+        return algebra_basis(self._A, self.form.signature.zero)
+
+    def reference(self, sign: int) -> Tensor:
+        """A fixed eigenvector e of A with q(e) = sign, the one with the largest eigenvalue of that sign."""
+        p, q, _ = self.form.signature
+        if sign > 0 and p or sign < 0 and q:
+            return self._standard_inverse[:, 0 if sign > 0 else p].clone()
+        raise ValueError(f"the form {self.form} takes no value of sign {sign:+d}")
+
+    def contains(self, g: Any, tolerance: float = 1e-10) -> Tensor:
+        """Whether gᵀAg = A, to ``tolerance`` relative to ‖A‖‖g‖² (the size of what cancels); ``(...,)`` bool.
+
+        For singular A the map must be invertible, too.
+        """
+        g = checks.square(g, "g", self.form.n)
+        g = g.double()
+        size = torch.linalg.matrix_norm(g)
+        error = torch.linalg.matrix_norm(g.mT @ self._A @ g - self._A)
+        inside = error <= tolerance * torch.linalg.matrix_norm(self._A) * (1 + size**2)
+        if self.form.signature.zero:
+            inside &= torch.linalg.svdvals(g)[..., -1] > tolerance * size
+        return inside
+
+    def sample(self, k: int, seed: int | torch.Generator = 0, max_boost: float = 1.0) -> Tensor:
+        """``k`` random elements, float64 ``(k, n, n)``, from every connected component.
+
+        In the standard frame g = k₁ b k₂ (the polar form of O(p,q)): k₁, k₂ Haar on O(p) × O(q), and b boosts
+        min(p, q) commuting planes by rapidities uniform in [-max_boost, max_boost]. The null directions of a
+        singular form get a map k₁ diag(eᵘ) k₂, u as above, and shears with entries uniform in the same range.
+        """
+        if k < 1:
+            raise ValueError(f"k = {k}: ask for at least one element")
+        if not (math.isfinite(max_boost) and 0 <= max_boost <= 15):
+            raise ValueError(f"max_boost = {max_boost}: give a rapidity from 0 to 15 (beyond it, rounding wins)")
+        generator = random_generator(seed)
+        p, q, zero = self.form.signature
+        n = self.form.n
+
+        def uniform(*shape: int) -> Tensor:
+            return (2 * torch.rand(*shape, dtype=torch.float64, generator=generator) - 1) * max_boost
+
+        def compact() -> Tensor:
+            blocks = torch.zeros(k, n, n, dtype=torch.float64)
+            for size, start in ((p, 0), (q, p), (zero, p + q)):
+                blocks[:, start : start + size, start : start + size] = haar(size, (k,), generator)
+            return blocks
+
+        b = torch.eye(n, dtype=torch.float64).repeat(k, 1, 1)
+        planes = torch.arange(min(p, q))
+        rapidity = uniform(k, min(p, q))
+        b[:, planes, planes] = b[:, p + planes, p + planes] = rapidity.cosh()
+        b[:, planes, p + planes] = b[:, p + planes, planes] = rapidity.sinh()
+        null = torch.arange(p + q, n)
+        b[:, null, null] = uniform(k, zero).exp()
+        b[:, p + q :, : p + q] = uniform(k, zero, p + q)
+        return self._standard_inverse @ (compact() @ b @ compact()) @ self._standard
+
+    def _require_off_cone(self, q: Tensor, x: Tensor, what: str) -> None:
+        scale = (x * x).sum(-1) * self.form.eigenvalues.abs().max()
+        null = q.abs() <= NULL_TOLERANCE * scale
+        if bool(null.any()):
+            where = tuple(int(i) for i in null.nonzero()[0]) if null.ndim else ()
+            raise ValueError(
+                f"{int(null.sum())} of {null.numel()} {what} lie on the null cone q = 0 (the first at index {where}, "
+                f"q = {float(q[where]):.3g}): no group element takes a null vector to a unit reference; leave them out"
+            )
+
+    def align(self, x: Any) -> Tensor:
+        """W(x) ∈ O(A) with W(x) x/√|q(x)| = e and W(x)² = I, by one stable reflection (M3).
+
+        Vectors ``(..., n)`` give ``(..., n, n)``, for definite, indefinite and singular A alike; e is
+        ``reference(sign q(x))``. Null vectors have no such W and raise.
+        """
+        x = checks.vectors(x, self.form.n).double()
+        A = self._A.to(x)
+        q = ((x @ A) * x).sum(-1)
+        self._require_off_cone(q, x, "vector(s)")
+        unit = x / q.abs().sqrt()[..., None]
+        return align_unit(unit, self._reference_like(q), A)
+
+    def _reference_like(self, q: Tensor) -> Tensor:
+        p, minus, _ = self.form.signature
+        e = {s: self.reference(s).to(q) for s, has in ((1, p), (-1, minus)) if has}
+        return torch.where((q > 0)[..., None], e.get(1, e.get(-1)), e.get(-1, e.get(1)))
+
+    def frame(self, X: Any) -> tuple[Tensor, Tensor]:
+        """Indefinite QR of tuples ``(..., p, n)``: g(X) ∈ O(A) and the coordinates g(X) X ``(..., p, n)`` (M5).
+
+        Reflections are repeated, each inside the stabiliser of what is already aligned, until x₁ … x_k,
+        k = min(p, rank A), lie in the span of references e₁ … e_k that depend on X only by the signs met on the
+        way. Hence the coordinates of hX equal those of X for every h ∈ O(A), as far as the first k references
+        are concerned. Tuples with a null remainder on the way have no frame and raise.
+        """
+        X = checks.vectors(X, self.form.n, "X").double()
+        if X.ndim < 2:
+            raise ValueError(f"X has shape {tuple(X.shape)}: give tuples (..., p, {self.form.n})")
+        A = self._A.to(X)
+        p, q, zero = self.form.signature
+        references = self._standard_inverse.mT.to(X)  # rows e_1 … e_n with q = +1 (p), -1 (q), 0
+        signs = torch.tensor([1.0] * p + [-1.0] * q, dtype=X.dtype, device=X.device)
+        free = torch.ones(*X.shape[:-2], p + q, dtype=torch.bool, device=X.device)  # references not used yet
+        g = torch.eye(self.form.n, dtype=X.dtype, device=X.device).expand(*X.shape[:-2], -1, -1)
+        for i in range(min(X.shape[-2], p + q)):
+            y = (g @ X[..., i, :, None])[..., 0]
+            # Remove the part along the references already used: the rest lies in their orthogonal complement.
+            along = (y @ A @ references[: p + q].mT) * signs * ~free
+            rest = y - along @ references[: p + q]
+            norm = ((rest @ A) * rest).sum(-1)
+            self._require_off_cone(norm, y, f"tuple(s), by their vector {i},")
+            usable = free & ((signs > 0) == (norm > 0)[..., None])
+            choice = usable.to(torch.int8).argmax(-1)
+            e = references[choice]
+            g = align_unit_inside(rest / norm.abs().sqrt()[..., None], e, A) @ g
+            free = free & ~torch.nn.functional.one_hot(choice, p + q).bool()
+        return g, X @ g.mT

@@ -1,0 +1,33 @@
+"""Equivariant networks: basis form (`EquivariantNet`), frame form, the paper's forms, and forms that learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gortho.nn.exact import EquivariantNet
+from gortho.nn.form import FixedForm, LearnableForm
+from gortho.nn.frame import FrameNet
+from gortho.nn.paper import HouseholderNet, PaperNet
+
+NETWORKS: dict[str, type[EquivariantNet]] = {
+    net.kind: net for net in (EquivariantNet, FrameNet, PaperNet, HouseholderNet)
+}
+
+
+def network(kind: str, form: Any, **options: Any) -> EquivariantNet:
+    """Make a network by the name of its kind: "basis", "frame", "paper" or "householder"."""
+    if kind not in NETWORKS:
+        raise ValueError(f"kind {kind!r}: choose from {', '.join(NETWORKS)}")
+    return NETWORKS[kind](form, **options)
+
+
+__all__ = [
+    "NETWORKS",
+    "EquivariantNet",
+    "FixedForm",
+    "FrameNet",
+    "HouseholderNet",
+    "LearnableForm",
+    "PaperNet",
+    "network",
+]

@@ -1,0 +1,164 @@
+"""The exactly equivariant network: the basis form of M4 and M5, and what all networks share.
+
+The way of the data:  x → (one global scale) → Gram matrix → coefficients → Σ c · (products of x_i and metric) → y.
+Only the Gram matrix is seen by trainable weights, so the output is equivariant by construction, to rounding,
+anywhere, on the null cone too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gortho import checks
+from gortho.forms import QuadraticForm
+from gortho.nn.form import FixedForm, LearnableForm, as_form_module
+from gortho.nn.invariants import TupleCoefficients
+from gortho.nn.sets import SetCoefficients
+from gortho.reps import DirectSum, Rep, as_rep
+
+
+class EquivariantNet(nn.Module):
+    """f(x) with f(gx) = ρ(g) f(x) for every g ∈ O(A): the basis form (M4, M5).
+
+    Args:
+        form: a `QuadraticForm` or symmetric matrix (known), a `LearnableForm`, or n to learn one in R^n.
+        points: number p of vectors in a sample; 1 accepts ``(batch, n)`` too.
+        output: a name ("scalar", "vector", "covector", "conjugation", "bilinear", "form"), a sum of names such
+            as "scalar + 2*vector", or a rep object.
+        point_scalars, sample_scalars: how many scalars come with each point and with each sample.
+        set_like: the points have no order; renumbering them does not change the output.
+        width, depth: size of the coefficient network.
+        seed: seed of the weights.
+
+    >>> import torch, gortho
+    >>> net = EquivariantNet(gortho.QuadraticForm.minkowski(), points=3, output="vector")
+    >>> net(torch.randn(10, 3, 4)).shape
+    torch.Size([10, 4])
+    """
+
+    kind = "basis"
+
+    def __init__(
+        self,
+        form: QuadraticForm | LearnableForm | FixedForm | int | Any,
+        points: int = 1,
+        output: str | Rep = "scalar",
+        *,
+        point_scalars: int = 0,
+        sample_scalars: int = 0,
+        set_like: bool = False,
+        width: int = 64,
+        depth: int = 2,
+        seed: int = 0,
+    ):
+        super().__init__()
+        for name, value, least in (
+            ("points", points, 1),
+            ("width", width, 1),
+            ("depth", depth, 0),
+            ("point_scalars", point_scalars, 0),
+            ("sample_scalars", sample_scalars, 0),
+        ):
+            if not isinstance(value, int) or value < least:
+                raise ValueError(f"{name} = {value!r}: give an integer of at least {least}")
+        self.form = as_form_module(form)
+        self.rep = as_rep(output)
+        self.n, self.points, self.set_like = self.form.n, points, set_like
+        self.point_scalars, self.sample_scalars = point_scalars, sample_scalars
+        self.settings = {"width": width, "depth": depth, "seed": seed}
+        #: Whether forward looks for NaN and inf; training switches it off once the whole data set is checked.
+        self.check_values = True
+        with torch.random.fork_rng(devices=[]):  # the weights' seed is our own, the caller's stream is untouched
+            torch.manual_seed(seed)
+            self.build(width, depth)
+        parts = len(self.rep.parts)
+        self.register_buffer("x_scale", torch.ones(()))
+        self.register_buffer("y_scale", torch.ones(parts))
+        self.register_buffer("y_shift", torch.zeros(parts))
+        self.register_buffer("point_shift", torch.zeros(2, point_scalars) + torch.tensor([[0.0], [1.0]]))
+        self.register_buffer("sample_shift", torch.zeros(2, sample_scalars) + torch.tensor([[0.0], [1.0]]))
+
+    x_scale: Tensor
+    y_scale: Tensor
+    y_shift: Tensor
+    point_shift: Tensor
+    sample_shift: Tensor
+
+    def build(self, width: int, depth: int) -> None:
+        """Make the trainable parts."""
+        if self.set_like:
+            self.coefficients: nn.Module = SetCoefficients(
+                self.rep.parts, self.point_scalars, self.sample_scalars, width, depth, self.form.singular
+            )
+        else:
+            scalars = self.points * self.point_scalars + self.sample_scalars
+            self.coefficients = TupleCoefficients(
+                self.points, self.points, self.rep.parts, scalars, width, depth, self.form.singular
+            )
+
+    def values(self, X: Tensor, scalars: tuple[Tensor | None, Tensor | None]) -> list[Tensor]:
+        """The parts of the output for scaled tuples ``(batch, p, n)``."""
+        coefficients = self.coefficients(self.form.gram(X) / self.n**0.5, *scalars)
+        lowered, metric = self.form.lowered(X), self.form.metric()
+        return [part.assemble(c, X, lowered, metric) for part, c in zip(self.rep.parts, coefficients)]
+
+    def forward(self, x: Tensor, point_scalars: Tensor | None = None, sample_scalars: Tensor | None = None) -> Tensor:
+        """Predict for ``x (batch, p, n)``, or ``(batch, n)`` with one point; scalars ``(batch, p, s)``, ``(batch, s)``."""
+        X = self._tuples(x)
+        point = self._scalars(point_scalars, "point_scalars", (len(X), self.points, self.point_scalars), self.point_shift)
+        sample = self._scalars(sample_scalars, "sample_scalars", (len(X), self.sample_scalars), self.sample_shift)
+        raw = self.values(X / self.x_scale, (point, sample))
+        scaled = [v * self.y_scale[i] + self.y_shift[i] for i, v in enumerate(raw)]
+        return self.rep.join(scaled) if isinstance(self.rep, DirectSum) else scaled[0]
+
+    def _tuples(self, x: Tensor) -> Tensor:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"x is a {type(x).__name__}: give a torch tensor, e.g. torch.as_tensor(x)")
+        checks.require_vectors(x, self.n)
+        if x.ndim == 2 and self.points == 1:
+            x = x[:, None, :]
+        if x.ndim != 3 or (x.shape[1] != self.points and not self.set_like):
+            raise ValueError(f"x has shape {tuple(x.shape)}, expected (batch, {self.points}, {self.n})")
+        if x.dtype != self.x_scale.dtype:
+            raise TypeError(f"x is {x.dtype}, the network {self.x_scale.dtype}: use net.to(x.dtype) or x.to(...)")
+        if self.check_values and not torch.compiler.is_compiling():
+            checks.require_finite(x, "x")
+        return x
+
+    def _scalars(self, s: Tensor | None, what: str, shape: tuple[int, ...], shift: Tensor) -> Tensor | None:
+        if not shape[-1]:
+            if s is not None:
+                raise ValueError(f"{what} were given, but the network was made without: set {what}={s.shape[-1]}")
+            return None
+        if self.set_like and s is not None and s.ndim == 3:
+            shape = (shape[0], s.shape[1], shape[-1])
+        if s is None or tuple(s.shape) != shape:
+            raise ValueError(f"{what} has shape {None if s is None else tuple(s.shape)}, expected {shape}")
+        return (s - shift[0]) / shift[1]
+
+    @torch.no_grad()
+    def calibrate(
+        self, x: Tensor, y: Tensor, point_scalars: Tensor | None = None, sample_scalars: Tensor | None = None
+    ) -> None:
+        """Fit the units to training data: one scale for all of x, one for each part of y, a shift for scalars only.
+
+        Scaling the components of x one by one would destroy the form, so it is never done.
+        """
+        X = self._tuples(x)
+        self.x_scale.fill_(_positive((X * X).mean().sqrt()))
+        parts = self.rep.split(y, self.n) if isinstance(self.rep, DirectSum) else [y]
+        for i, (part, v) in enumerate(zip(self.rep.parts, parts)):
+            self.y_shift[i] = v.mean() if part.rank == 0 else 0.0
+            self.y_scale[i] = _positive((v - self.y_shift[i]).square().mean().sqrt())
+        for s, shift in ((point_scalars, self.point_shift), (sample_scalars, self.sample_shift)):
+            if s is not None:
+                flat = s.flatten(0, -2)
+                shift[0], shift[1] = flat.mean(0), torch.stack([_positive(c.std(unbiased=False)) for c in flat.T])
+
+
+def _positive(scale: Tensor) -> Tensor:
+    """A unit to divide by: a scale of zero (constant data) leaves the data as it is."""
+    return torch.where(scale > 0, scale, torch.ones_like(scale))

@@ -1,0 +1,174 @@
+"""Forms inside networks: fixed, or learnt together with everything else (M2, M7).
+
+Both offer what a network needs of a form: Gram matrices, A x, and the metric to assemble outputs with.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.parametrizations import orthogonal
+
+from gortho.forms import QuadraticForm, Signature
+from gortho.groups import haar, random_generator
+from gortho.reps import Metric
+
+
+class FixedForm(nn.Module):
+    """A known form. Inner products go through the standard frame S, A = SᵀJS, because x ↦ Sx loses fewer digits
+    than x ↦ Ax when A is badly conditioned and x was boosted far along its small directions."""
+
+    def __init__(self, form: QuadraticForm):
+        super().__init__()
+        self.quadratic_form = form
+        self.n = form.n
+        self.singular = form.signature.zero > 0
+        for name, tensor in self._exact().items():
+            self.register_buffer(name, tensor.to(torch.get_default_dtype()))
+
+    frame: Tensor
+    signs: Tensor
+    lower: Tensor
+    upper: Tensor
+
+    def _exact(self) -> dict[str, Tensor]:
+        """The buffers in float64; ``upper`` is empty for a singular form."""
+        form = self.quadratic_form
+        values, Q = torch.linalg.eigh(form.matrix)
+        values = torch.where(values.abs() <= form.tolerance * values.abs().max(), 0.0, values)
+        metric = Metric.of(form)
+        upper = torch.empty(0) if metric.upper is None else metric.upper
+        frame = values.abs().sqrt()[:, None] * Q.T
+        return {"frame": frame, "signs": values.sign(), "lower": metric.lower, "upper": upper}
+
+    def _apply(self, fn: Any, recurse: bool = True) -> FixedForm:
+        super()._apply(fn, recurse)
+        for name, tensor in self._exact().items():  # .double() must not keep float32 rounding
+            setattr(self, name, tensor.to(getattr(self, name)))
+        return self
+
+    def gram(self, X: Tensor) -> Tensor:
+        """⟨x_i, x_j⟩ for ``(..., p, n)``."""
+        Z = X @ self.frame.mT
+        return (Z * self.signs) @ Z.mT
+
+    def lowered(self, X: Tensor) -> Tensor:
+        """A x for ``(..., n)``."""
+        return ((X @ self.frame.mT) * self.signs) @ self.frame
+
+    def metric(self) -> Metric:
+        """A and A⁻¹ for assembling outputs."""
+        return Metric(self.lower, None if self.singular else self.upper)
+
+    def matrix(self) -> Tensor:
+        """The gauge-fixed A."""
+        return self.lower
+
+    def value(self) -> QuadraticForm:
+        """The form as a value."""
+        return self.quadratic_form
+
+
+def random_signature(n: int, generator: torch.Generator) -> Signature:
+    """A non-singular signature, uniform over those that differ as groups: p = 0 … n//2 of one sign."""
+    p = int(torch.randint(0, n // 2 + 1, (), generator=generator))
+    return Signature(p, n - p, 0)
+
+
+class LearnableForm(nn.Module):
+    """A form with trainable parameters, of fixed scale ‖A‖_F = √n, started at random.
+
+    Args:
+        n: dimension.
+        seed: seed of the start; eigenvalues have sizes uniform in [0.5, 1.5] in a Haar frame.
+        signature: signature of the start; by default random over all that differ as groups.
+        parametrisation: "symmetric" (the entries of A, the default: it trains better, see
+            ``benchmarks/parametrisation.py``) or "spectral" (the paper's A = UᵀDU, U orthogonal).
+        start: start at this form instead, e.g. at the spectral solution (M6).
+        names: names of the coordinates, for printing.
+
+    >>> LearnableForm(3, seed=1).matrix().shape
+    torch.Size([3, 3])
+    """
+
+    singular = False
+
+    def __init__(
+        self,
+        n: int,
+        seed: int | torch.Generator = 0,
+        signature: tuple[int, ...] | None = None,
+        parametrisation: str = "symmetric",
+        start: QuadraticForm | None = None,
+        names: Any = None,
+    ):
+        super().__init__()
+        if n < 1:
+            raise ValueError(f"n = {n}: a form needs at least one dimension")
+        self.n, self.names = n, names
+        generator = random_generator(seed)
+        p, q, *_ = signature or random_signature(n, generator)
+        if p + q != n:
+            raise ValueError(f"signature ({p}, {q}) in {n} dimensions: a start is not singular, so p + q = {n}")
+        U = haar(n, (), generator)
+        sizes = 0.5 + torch.rand(n, dtype=torch.float64, generator=generator)
+        values = sizes * torch.tensor([1.0] * p + [-1.0] * q, dtype=torch.float64)
+        if start is not None:
+            values, Q = torch.linalg.eigh(start.matrix)
+            U = Q.T
+        self.parametrisation = parametrisation
+        dtype = torch.get_default_dtype()
+        if parametrisation == "symmetric":
+            self.entries = nn.Parameter((U.T * values @ U).to(dtype))
+        elif parametrisation == "spectral":
+            self.values = nn.Parameter(values.to(dtype))
+            # The parametrisation reaches rotations only, so the start carries the sign of the determinant.
+            linear = nn.Linear(n, n, bias=False, dtype=dtype)
+            self.rotation = orthogonal(linear, orthogonal_map="cayley")
+            self.rotation.weight = U.to(dtype)
+        else:
+            raise ValueError(f"parametrisation {parametrisation!r}: choose 'symmetric' or 'spectral'")
+
+    def matrix(self) -> Tensor:
+        """A with ‖A‖_F = √n."""
+        if self.parametrisation == "symmetric":
+            A = self.entries + self.entries.mT
+        else:
+            U = self.rotation.weight
+            A = U.mT * self.values @ U
+        return A * (self.n**0.5 / torch.linalg.matrix_norm(A, keepdim=True))
+
+    def gram(self, X: Tensor) -> Tensor:
+        """⟨x_i, x_j⟩ for ``(..., p, n)``."""
+        return X @ self.matrix() @ X.mT
+
+    def lowered(self, X: Tensor) -> Tensor:
+        """A x for ``(..., n)``."""
+        return X @ self.matrix()
+
+    def metric(self) -> Metric:
+        """A, and the adjugate of A scaled to ‖·‖_F = √n in place of A⁻¹.
+
+        The adjugate det(A) A⁻¹ differs from A⁻¹ by a factor, which the coefficients absorb, and stays finite
+        where an eigenvalue changes its sign: no wall between signatures (M7).
+        """
+        A = self.matrix()
+        inverse, _ = torch.linalg.inv_ex(A)
+        sign = torch.linalg.det(A).sign()
+        scale = sign * self.n**0.5 / torch.linalg.matrix_norm(inverse)
+        return Metric(A, inverse * scale)
+
+    def value(self) -> QuadraticForm:
+        """The form as it stands now, as a value."""
+        return QuadraticForm(self.matrix().detach(), self.names)
+
+
+def as_form_module(form: Any) -> FixedForm | LearnableForm:
+    """Read a form for a network: a `QuadraticForm` or matrix is fixed, an int n means learn one in R^n."""
+    if isinstance(form, (FixedForm, LearnableForm)):
+        return form
+    if isinstance(form, int):
+        return LearnableForm(form)
+    return FixedForm(form if isinstance(form, QuadraticForm) else QuadraticForm(form))

@@ -1,0 +1,92 @@
+"""Coefficients: functions of invariants, which may be as free as one likes (φ_n of the paper; M4, M5).
+
+The invariants of a tuple are its Gram matrix and whatever scalars come with it. They are signed and may span
+many orders of magnitude, so the deep part of a network sees them through asinh, which is linear near zero and
+logarithmic far out, keeps the sign and is smooth on the null cone. Laws of nature are often short polynomials
+in the invariants, so products of learnt combinations stand beside that embedding and reach the output directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from gortho.reps import Tensor as TensorRep
+
+
+class Products(nn.Module):
+    """f ↦ [f, (Pf)·(Qf)]: invariants and products of learnt combinations of them."""
+
+    def __init__(self, features: int, products: int):
+        super().__init__()
+        self.left = nn.Linear(features, products)
+        self.right = nn.Linear(features, products)
+        self.size = features + products
+
+    def forward(self, f: Tensor) -> Tensor:
+        return torch.cat([f, self.left(f) * self.right(f)], dim=-1)
+
+
+class GatedMLP(nn.Module):
+    """A residual network whose blocks multiply: h ← h + W(silu(Uh) · Vh), on asinh of its input."""
+
+    def __init__(self, features: int, width: int, depth: int):
+        super().__init__()
+        self.first = nn.Linear(features, width)
+        self.up = nn.ModuleList(nn.Linear(width, 2 * width) for _ in range(depth))
+        self.down = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
+
+    def forward(self, f: Tensor) -> Tensor:
+        h = self.first(torch.asinh(f))
+        for up, down in zip(self.up, self.down):
+            gate, value = up(h).chunk(2, dim=-1)
+            h = h + down(nn.functional.silu(gate) * value)
+        return h
+
+
+def packed(gram: Tensor) -> Tensor:
+    """The entries i ≤ j of ``(..., k, k)`` as ``(..., k(k+1)/2)``."""
+    k = gram.shape[-1]
+    i, j = torch.triu_indices(k, k, device=gram.device)
+    return gram[..., i, j]
+
+
+class TupleCoefficients(nn.Module):
+    """Coefficients for an ordered tuple: one network of all invariants at once.
+
+    Args:
+        points: number of input vectors k.
+        vectors: number of vectors the legs run over (k for the basis form).
+        parts: the tensors to be built; ``singular`` drops terms with A⁻¹.
+        scalars: number of given scalars, per point and per sample, all laid flat.
+    """
+
+    def __init__(
+        self,
+        points: int,
+        vectors: int,
+        parts: Sequence[TensorRep],
+        scalars: int,
+        width: int,
+        depth: int,
+        singular: bool = False,
+    ):
+        super().__init__()
+        self.shapes = [[(vectors,) * len(t.legs) for t in part.terms(singular)] for part in parts]
+        self.counts = [vectors ** len(t.legs) for part in parts for t in part.terms(singular)]
+        self.products = Products(points * (points + 1) // 2 + scalars, width)
+        self.deep = GatedMLP(self.products.size, width, depth)
+        self.out = nn.Linear(width, sum(self.counts))
+        self.skip = nn.Linear(self.products.size, sum(self.counts), bias=False)
+        with torch.no_grad():  # start near zero, so that the first steps fit rather than forget
+            self.out.weight.mul_(0.1)
+            self.skip.weight.mul_(0.1)
+
+    def forward(self, gram: Tensor, point_scalars: Tensor | None, sample_scalars: Tensor | None) -> list[list[Tensor]]:
+        given = [s for s in (point_scalars, sample_scalars) if s is not None]
+        f = self.products(torch.cat([packed(gram), *(s.flatten(1) for s in given)], dim=-1))
+        c = (self.out(self.deep(f)) + self.skip(f)).split(self.counts, dim=-1)
+        pieces = iter(c)
+        return [[next(pieces).unflatten(-1, (*s, 1)).squeeze(-1) for s in shapes] for shapes in self.shapes]

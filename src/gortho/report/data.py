@@ -1,0 +1,74 @@
+"""Everything the report shows, as plain numbers and words."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.floating]
+VERDICTS = ("FOUND", "NONE", "UNDERDETERMINED")
+
+
+@dataclass(frozen=True)
+class ErrorRow:
+    """The held-out error of one model."""
+
+    model: str
+    mse: float
+    relative_mse: float
+    parameters: int
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class RestartRow:
+    """Where one independent search ended, compared with the best one."""
+
+    start: str
+    signature: str
+    validation_error: float
+    cosine: float
+    distance: float
+
+
+@dataclass(frozen=True, eq=False)
+class ReportData:
+    """What the report shows; whatever was not measured stays None or empty and is left out of the page."""
+
+    verdict: str
+    headline: str
+    reason: str = ""
+    advice: str = ""
+    confidence: float = float("nan")
+    confidence_note: str = ""
+    law: str = ""
+    names: list[str] = field(default_factory=list)
+    group_name: str = ""
+    signature: tuple[int, int, int] | None = None  # positive, negative, zero
+    matrix: Array | None = None
+    matrix_low: Array | None = None
+    matrix_high: Array | None = None
+    eigenvalues: Array | None = None
+    eigenvalues_low: Array | None = None
+    eigenvalues_high: Array | None = None
+    generators: Array | None = None
+    output: str = ""
+    true: Array | None = None
+    predicted: Array | None = None
+    errors: list[ErrorRow] = field(default_factory=list)  # the equivariant predictor comes first
+    paired_p: float | None = None
+    boosts: Array | None = None
+    equivariance_errors: Array | None = None
+    unconstrained_equivariance_errors: Array | None = None
+    restarts: list[RestartRow] = field(default_factory=list)
+    bootstrap_distances: Array | None = None
+    spectral_gap: float | None = None
+    history: list[tuple[Array, Array, str]] = field(default_factory=list)  # steps, validation loss, label
+    facts: dict[str, str] = field(default_factory=dict)
+    notices: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise ValueError(f"the verdict is one of {', '.join(VERDICTS)}, not {self.verdict!r}")
+        if self.matrix is not None and self.matrix.shape != (len(self.names),) * 2:
+            raise ValueError(f"{len(self.names)} names do not fit a matrix of shape {self.matrix.shape}")

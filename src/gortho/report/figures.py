@@ -1,0 +1,195 @@
+"""The figures of the report: each function returns inline SVG, or nothing where there is nothing to draw."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from gortho.report.data import Array, ErrorRow, ReportData, RestartRow
+from gortho.report.svg import BLUE, GREY, INK, MARKERS, ORANGE, SERIES, decades, heat, plot
+from gortho.report.words import motion, number, shorten, with_interval
+
+MAX_GENERATORS, MAX_POINTS = 10, 2000
+
+
+def _drawable(x: Array | None, y: Array | None, positive: bool = False) -> tuple[Array, Array]:
+    """Return the pairs of finite numbers, with positive y only where the axis is logarithmic."""
+    if x is None or y is None:
+        return np.empty(0), np.empty(0)
+    x, y = np.asarray(x, float).ravel(), np.asarray(y, float).ravel()
+    keep = np.isfinite(x) & np.isfinite(y) & ((y > 0) | (not positive))
+    return x[keep], y[keep]
+
+
+def _legend(figure: Figure) -> None:
+    """Put the legend above the plot, in as many even columns as its labels leave room for."""
+    labels = figure.axes[0].get_legend_handles_labels()[1]
+    most = max(1, 54 // (max(map(len, labels), default=0) + 6))
+    columns = -(-len(labels) // -(-len(labels) // most)) if labels else 1
+    figure.legend(loc="outside upper left", ncols=columns, handlelength=1.4, columnspacing=1.2)
+
+
+def form(data: ReportData) -> str:
+    """Draw A as a heat map, each cell with its value and half of its interval."""
+    if data.matrix is None:
+        return ""
+    matrix, low, high = data.matrix, data.matrix_low, data.matrix_high
+
+    def texts(i: int, j: int) -> Sequence[str]:
+        if low is None or high is None:
+            return (number(matrix[i, j]),)
+        return with_interval(matrix[i, j], (float(high[i, j]) - float(low[i, j])) / 2)
+
+    size = len(matrix)
+    alt = f"Heat map of the {size} by {size} matrix A over {', '.join(data.names)}"
+    return heat(matrix, texts, data.names, alt, cell=(78, 54))
+
+
+def _entry(matrix: Array, i: int, j: int) -> Sequence[str]:
+    """Write one entry of a small matrix, leaving out what is nearly nothing."""
+    worth = len(matrix) < 6 and abs(matrix[i, j]) > 0.005 * np.nanmax(np.abs(matrix))
+    return (number(matrix[i, j], 2),) if worth else ()
+
+
+def generators(data: ReportData) -> list[tuple[str, str]]:
+    """Draw the first generators as small heat maps, each with the motion it stands for."""
+    if data.generators is None:
+        return []
+    pictures = []
+    for index, matrix in enumerate(data.generators[:MAX_GENERATORS]):
+        name = motion(matrix, data.names)
+        alt = f"Heat map of generator {index + 1}: {name}"
+        pictures.append((name, heat(matrix, partial(_entry, matrix), data.names, alt, cell=(44, 38))))
+    return pictures
+
+
+def spectrum(data: ReportData) -> str:
+    """Draw the eigenvalues of A with their intervals and the line of zero."""
+    if data.eigenvalues is None or not np.isfinite(data.eigenvalues).any():
+        return ""
+    values = np.asarray(data.eigenvalues, float)
+    low = values if data.eigenvalues_low is None else np.asarray(data.eigenvalues_low, float)
+    high = values if data.eigenvalues_high is None else np.asarray(data.eigenvalues_high, float)
+    kinds = (
+        ("adds to q", (low > 0), BLUE, "^"),
+        ("takes away from q", (high < 0), ORANGE, "v"),
+        ("sign not settled", ~((low > 0) | (high < 0)), GREY, "o"),
+    )
+
+    def draw(figure: Figure, axes: Axes) -> None:
+        axes.axhline(0, color=INK, linewidth=1)
+        for label, chosen, colour, marker in kinds:
+            if chosen.any():
+                at = np.flatnonzero(chosen) + 1
+                axes.vlines(at, low[chosen], high[chosen], color=colour, linewidth=14, alpha=0.3)
+                axes.plot(at, values[chosen], marker, color=colour, label=label)
+        axes.set(xlabel="direction", ylabel="weight in q (eigenvalue)", xlim=(0.4, len(values) + 0.6))
+        axes.set_xticks(range(1, len(values) + 1))
+        axes.grid(visible=False, axis="x")
+        _legend(figure)
+
+    return plot("spectrum", f"Eigenvalues of A: {', '.join(map(number, values))}", draw)
+
+
+def scatter(true: Array | None, predicted: Array | None) -> str:
+    """Draw predicted against true values, with the diagonal."""
+    x, y = _drawable(true, predicted)
+    if not x.size:
+        return ""
+    step = -(-x.size // MAX_POINTS)
+
+    def draw(figure: Figure, axes: Axes) -> None:
+        ends = [min(x.min(), y.min()), max(x.max(), y.max())]
+        axes.plot(ends, ends, color=INK, linewidth=1, linestyle="--")
+        axes.plot(x[::step], y[::step], "o", color=BLUE, alpha=0.35, markersize=3, markeredgewidth=0)
+        axes.set(xlabel="true value", ylabel="predicted value")
+        axes.set_aspect("equal", adjustable="box")
+
+    return plot("scatter", f"Predicted against true value for {x.size} held-out numbers", draw, height=4)
+
+
+def errors(rows: list[ErrorRow]) -> str:
+    """Draw the held-out error of each model as a bar on a logarithmic scale, the equivariant one first."""
+    if not any(np.isfinite(row.mse) and row.mse > 0 for row in rows):
+        return ""
+
+    def draw(figure: Figure, axes: Axes) -> None:
+        decades(axes, "x", [row.mse / 4 for row in rows], [row.mse for row in rows])
+        start, end = axes.get_xlim()
+        for place, row in enumerate(rows):
+            shown = float(np.clip(np.nan_to_num(row.mse, nan=start, posinf=end), start, end))
+            axes.barh(place, shown - start, left=start, height=0.42, color=GREY if place else BLUE)
+            text = f"{shorten(row.model, 40)}: {number(row.mse)}"
+            axes.annotate(text, (start, place - 0.27), (2, 2), textcoords="offset points")
+        axes.set(xlabel="mean squared error (held out)", yticks=[], ylim=(len(rows) - 0.6, -0.75))
+        axes.spines["left"].set_visible(False)
+
+    alt = "Held-out error: " + "; ".join(f"{row.model} {number(row.mse)}" for row in rows)
+    return plot("errors", alt, draw, height=1 + 0.55 * len(rows))
+
+
+def equivariance(boosts: Array | None, exact: Array | None, free: Array | None) -> str:
+    """Draw how far predictions break the symmetry as transformations grow."""
+    named = (("equivariant predictor", exact, BLUE, "o-"), ("unconstrained network", free, ORANGE, "s--"))
+    lines = [(label, *_drawable(boosts, y, True), colour, style) for label, y, colour, style in named]
+    lines = [line for line in lines if line[1].size]
+    if not lines:
+        return ""
+
+    def draw(figure: Figure, axes: Axes) -> None:
+        for label, x, y, colour, style in lines:
+            axes.plot(x, y, style, color=colour, label=label)
+        decades(axes, "y", *(line[2] for line in lines))
+        axes.set(xlabel="size of the transformation", ylabel="relative mismatch")
+        _legend(figure)
+
+    largest = "; ".join(f"{line[0]} at most {number(line[2].max())}" for line in lines)
+    return plot("equivariance", f"Mismatch under transformations: {largest}", draw)
+
+
+def restarts(rows: list[RestartRow]) -> str:
+    """Draw the error of each search against its distance from the best one, marked by signature."""
+    rows = [r for r in rows if np.isfinite(r.distance) and 0 < r.validation_error < np.inf]
+    if not rows:
+        return ""
+    # a distance of zero is put at the left edge
+    edge = min((r.distance for r in rows if r.distance > 0), default=1e-3) / 3
+    groups: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        groups.setdefault(row.signature, []).append((max(row.distance, edge), row.validation_error))
+
+    def draw(figure: Figure, axes: Axes) -> None:
+        for index, (signature, points) in enumerate(groups.items()):
+            colour, marker = SERIES[index % len(SERIES)], MARKERS[index % len(MARKERS)]
+            label = shorten(signature, 24)
+            axes.plot(*zip(*points), marker, color=colour, alpha=0.75, markersize=7, label=label)
+        best = min(rows, key=lambda row: row.validation_error)
+        axes.plot(max(best.distance, edge), best.validation_error, "o", mfc="none", mec=INK, markersize=13)
+        decades(axes, "x", [max(row.distance, edge) for row in rows])
+        decades(axes, "y", [row.validation_error for row in rows])
+        axes.set(xlabel="distance from the best form", ylabel="validation error")
+        _legend(figure)
+
+    counts = "; ".join(f"{len(points)} ended at {signature}" for signature, points in groups.items())
+    return plot("restarts", f"Independent searches: {counts}", draw)
+
+
+def history(runs: list[tuple[Array, Array, str]]) -> str:
+    """Draw the validation error of each run as training went on."""
+    lines = [(*_drawable(steps, losses, True), label) for steps, losses, label in runs]
+    lines = [line for line in lines if line[0].size]
+    if not lines:
+        return ""
+
+    def draw(figure: Figure, axes: Axes) -> None:
+        for index, (x, y, label) in enumerate(lines):
+            style = ("-", "--", "-.", ":")[index // len(SERIES) % 4]
+            axes.plot(x, y, style, color=SERIES[index % len(SERIES)], label=shorten(label, 24))
+        decades(axes, "y", *(line[1] for line in lines))
+        axes.set(xlabel="training step", ylabel="validation error")
+        if len(lines) <= 9:
+            _legend(figure)
+
+    return plot("history", f"Validation error during training of {len(lines)} runs", draw)

@@ -1,0 +1,58 @@
+"""The page itself: figures and words set into the template."""
+
+from pathlib import Path
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from gortho.report import figures
+from gortho.report.data import Array, ReportData
+from gortho.report.words import number, percent, terms
+
+BADGES = {
+    "FOUND": ("✓", "Symmetry found"),
+    "NONE": ("○", "No such symmetry"),
+    "UNDERDETERMINED": ("?", "The data cannot tell"),
+}
+
+
+def _quantiles(values: Array | None) -> tuple[int, float, float] | None:
+    """Return how many finite values there are, their median and the value that 95% stay below."""
+    finite = np.empty(0) if values is None else np.asarray(values, float)[np.isfinite(values)]
+    if not finite.size:
+        return None
+    return finite.size, float(np.median(finite)), float(np.quantile(finite, 0.95))
+
+
+def page(data: ReportData) -> str:
+    """Set the data into the template."""
+    pictures = {
+        "form": figures.form(data),
+        "spectrum": figures.spectrum(data),
+        "scatter": figures.scatter(data.true, data.predicted),
+        "errors": figures.errors(data.errors),
+        "equivariance": figures.equivariance(
+            data.boosts, data.equivariance_errors, data.unconstrained_equivariance_errors
+        ),
+        "restarts": figures.restarts(data.restarts),
+        "history": figures.history(data.history),
+    }
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"number": number, "percent": percent, "terms": terms}
+    return environment.get_template("page.html").render(
+        data=data,
+        badge=BADGES[data.verdict],
+        sure=bool(np.isfinite(data.confidence)),
+        found=data.verdict == "FOUND",
+        pictures={name: Markup(svg) for name, svg in pictures.items()},
+        generators=[(name, Markup(svg)) for name, svg in figures.generators(data)],
+        bootstrap=_quantiles(data.bootstrap_distances),
+        mismatch=_quantiles(data.equivariance_errors),
+    )

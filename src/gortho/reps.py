@@ -1,0 +1,311 @@
+"""Representations: how a group element acts on what a network puts out (M4, M5).
+
+Outputs are tensors with ``up`` indices, which g moves, and ``down`` indices, which g⁻ᵀ moves. Every equivariant
+tensor can be assembled from the input vectors x_i and the metric alone (first fundamental theorem of invariant
+theory): each index is either a *leg*, carrying x_i (up) or A x_i (down), or one half of a *pair*, carrying A⁻¹
+(two up), the identity (one of each) or A (two down). Coefficients are invariants. There is no division, so
+there is no singularity on the null cone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import torch
+
+from gortho import checks
+
+_LETTERS = "abcdefgh"  # tensor indices
+_POINTS = "ijklmnop"  # legs, each running over the input vectors
+MAX_RANK = len(_LETTERS)
+
+
+@dataclass(frozen=True)
+class Term:
+    """One way to build a tensor: which index positions are paired by the metric, which are legs."""
+
+    pairs: tuple[tuple[int, int], ...]
+    legs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What assembling needs of a form: A, and A⁻¹ up to a factor (None when A is singular)."""
+
+    lower: torch.Tensor
+    upper: torch.Tensor | None
+
+    @classmethod
+    def of(cls, form: Any, like: torch.Tensor | None = None) -> Metric:
+        """The metric of a `QuadraticForm`, with A⁻¹ scaled to ‖·‖_F = √n."""
+        A = form.matrix if like is None else form.matrix.to(like)
+        if form.signature.zero:
+            return cls(A, None)
+        inverse = torch.linalg.inv(form.matrix)
+        inverse = inverse * (form.n**0.5 / torch.linalg.matrix_norm(inverse))
+        return cls(A, inverse.to(A))
+
+
+class Rep:
+    """A representation of the invertible maps of R^n, hence of every O(A)."""
+
+    def shape(self, n: int) -> tuple[int, ...]:
+        """Shape of one value."""
+        raise NotImplementedError
+
+    def act(self, g: Any, y: Any) -> torch.Tensor:
+        """ρ(g) y for ``g (..., n, n)`` and values ``(..., *shape)``; leading axes broadcast."""
+        raise NotImplementedError
+
+    def differential(self, X: Any, y: Any) -> torch.Tensor:
+        """dρ(X) y, the derivative of act(exp(tX), y) at t = 0."""
+        raise NotImplementedError
+
+    @property
+    def parts(self) -> tuple[Tensor, ...]:
+        """The tensors this is a direct sum of."""
+        raise NotImplementedError
+
+    def size(self, n: int) -> int:
+        """Number of components of one value."""
+        return prod(self.shape(n))
+
+    def __add__(self, other: Rep) -> DirectSum:
+        return DirectSum(self.parts + other.parts)
+
+    def __rmul__(self, times: int) -> DirectSum:
+        if times < 1:
+            raise ValueError(f"{times} copies of {self}: at least one is needed")
+        return DirectSum(self.parts * times)
+
+
+@dataclass(frozen=True)
+class Tensor(Rep):
+    """Tensors with ``up`` indices (moved by g) then ``down`` indices (moved by g⁻ᵀ).
+
+    >>> Tensor(1, 1).shape(3)      # matrices under conjugation g Y g⁻¹
+    (3, 3)
+    >>> 2 * Vector() + Scalar()
+    vector + vector + scalar
+    """
+
+    up: int = 0
+    down: int = 0
+
+    def __post_init__(self) -> None:
+        if self.up < 0 or self.down < 0 or self.up + self.down > MAX_RANK:
+            raise ValueError(f"Tensor({self.up}, {self.down}): ranks are not negative and at most {MAX_RANK} in all")
+
+    def __repr__(self) -> str:
+        return _NAMES.get((self.up, self.down), f"Tensor({self.up}, {self.down})")
+
+    @property
+    def rank(self) -> int:
+        """Number of indices."""
+        return self.up + self.down
+
+    @property
+    def parts(self) -> tuple[Tensor, ...]:
+        return (self,)
+
+    def shape(self, n: int) -> tuple[int, ...]:
+        return (n,) * self.rank
+
+    def _check(self, g: Any, y: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        g = checks.square(g, "g")
+        y = checks.as_tensor(y, "y")
+        shape = self.shape(g.shape[-1])
+        if tuple(y.shape[y.ndim - self.rank :]) != shape:
+            raise ValueError(f"y has shape {tuple(y.shape)}, but values of {self} end in {shape}")
+        return g.to(y), y
+
+    def _apply(self, matrix: torch.Tensor, y: torch.Tensor, axis: int) -> torch.Tensor:
+        a = _LETTERS[: self.rank]
+        return torch.einsum(f"...z{a[axis]},...{a}->...{a.replace(a[axis], 'z')}", matrix, y)
+
+    def act(self, g: Any, y: Any) -> torch.Tensor:
+        g, y = self._check(g, y)
+        if self.rank == 0:
+            return y.expand(torch.broadcast_shapes(y.shape, g.shape[:-2]))
+        return self.act_unchecked(g, y)
+
+    def act_unchecked(self, g: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """As `act`, for tensors known to fit; traced by compilers."""
+        inverse_transpose = torch.linalg.inv(g).mT if self.down else g
+        for axis in range(self.rank):
+            y = self._apply(g if axis < self.up else inverse_transpose, y, axis)
+        return y
+
+    def differential(self, X: Any, y: Any) -> torch.Tensor:
+        X, y = self._check(X, y)
+        total = torch.zeros_like(y.expand(torch.broadcast_shapes(y.shape, (*X.shape[:-2], *(1,) * self.rank))))
+        for axis in range(self.rank):
+            total = total + self._apply(X if axis < self.up else -X.mT, y, axis)
+        return total
+
+    def terms(self, singular: bool = False) -> tuple[Term, ...]:
+        """All ways to build this tensor from vectors and the metric; a singular A offers no A⁻¹."""
+        terms = _matchings(tuple(range(self.rank)))
+        if singular:
+            terms = tuple(t for t in terms if not any(b < self.up for _, b in t.pairs))
+        return terms
+
+    def assemble(
+        self, coefficients: Sequence[torch.Tensor], X: torch.Tensor, lowered: torch.Tensor, metric: Metric
+    ) -> torch.Tensor:
+        """Σ coefficients · (products of vectors and metric), the basis form of M4 and M5.
+
+        Args:
+            coefficients: for each of `terms`, a tensor ``(..., k, …, k)`` with one axis a leg.
+            X: vectors ``(..., k, n)``; lowered: their A x_i.
+        """
+        total: torch.Tensor | None = None
+        n = X.shape[-1]
+        for term, c in zip(self.terms(metric.upper is None), coefficients, strict=True):
+            subscripts, operands = ["..." + _POINTS[: len(term.legs)]], [c]
+            for leg, position in enumerate(term.legs):
+                subscripts.append(f"...{_POINTS[leg]}{_LETTERS[position]}")
+                operands.append(X if position < self.up else lowered)
+            for first, second in term.pairs:
+                subscripts.append(_LETTERS[first] + _LETTERS[second])
+                if second < self.up:
+                    assert metric.upper is not None
+                    operands.append(metric.upper)
+                else:
+                    operands.append(torch.eye(n).to(X) if first < self.up else metric.lower)
+            value = torch.einsum(",".join(subscripts) + "->..." + _LETTERS[: self.rank], *operands)
+            total = value if total is None else total + value
+        if total is None:  # no term at all, e.g. (2,0) of no vectors
+            raise ValueError(f"{self} has no equivariant value to build from")
+        return total
+
+    def fixed_values(self, form: Any, vectors: Any) -> torch.Tensor:
+        """Values fixed by the stabiliser of ``vectors (k, n)`` in O(A), as a spanning set ``(m, *shape)`` (M4)."""
+        E = checks.vectors(vectors, form.n, "vectors")
+        metric, k = Metric.of(form, E), len(E)
+        terms = self.terms(metric.upper is None)
+        sizes = [k ** len(t.legs) for t in terms]
+        choice = torch.eye(sum(sizes), dtype=E.dtype).split(sizes, dim=-1)
+        coefficients = [c.reshape(-1, *(k,) * len(t.legs)) for c, t in zip(choice, terms)]
+        return self.assemble(coefficients, E.expand(sum(sizes), -1, -1), (E @ metric.lower), metric)
+
+
+@dataclass(frozen=True)
+class DirectSum(Rep):
+    """Several outputs at once; a value is the parts flattened and laid end to end, ``(..., size)``."""
+
+    summands: tuple[Tensor, ...]
+
+    def __post_init__(self) -> None:
+        if not self.summands:
+            raise ValueError("a direct sum needs at least one part")
+
+    def __repr__(self) -> str:
+        return " + ".join(map(repr, self.summands))
+
+    @property
+    def parts(self) -> tuple[Tensor, ...]:
+        return self.summands
+
+    def shape(self, n: int) -> tuple[int, ...]:
+        return (sum(part.size(n) for part in self.summands),)
+
+    def split(self, y: torch.Tensor, n: int) -> list[torch.Tensor]:
+        """The parts of a value, each in its own shape."""
+        if y.ndim == 0 or y.shape[-1] != self.size(n):
+            raise ValueError(f"y has shape {tuple(y.shape)}, but values of {self} end in {self.shape(n)}")
+        pieces = y.split([part.size(n) for part in self.summands], dim=-1)
+        return [piece.reshape(*y.shape[:-1], *part.shape(n)) for piece, part in zip(pieces, self.summands)]
+
+    def join(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The inverse of `split`."""
+        flat = [v.flatten(v.ndim - part.rank) if part.rank else v[..., None] for v, part in zip(values, self.summands)]
+        return torch.cat(flat, dim=-1)
+
+    def act(self, g: Any, y: Any) -> torch.Tensor:
+        g, y = checks.square(g, "g"), checks.as_tensor(y, "y")
+        return self.join([part.act(g, v) for part, v in zip(self.summands, self.split(y, g.shape[-1]))])
+
+    def differential(self, X: Any, y: Any) -> torch.Tensor:
+        X, y = checks.square(X, "X"), checks.as_tensor(y, "y")
+        return self.join([part.differential(X, v) for part, v in zip(self.summands, self.split(y, X.shape[-1]))])
+
+
+@lru_cache
+def _matchings(positions: tuple[int, ...]) -> tuple[Term, ...]:
+    """Every way to pair up some of the positions; the rest are legs."""
+    if not positions:
+        return (Term((), ()),)
+    first, rest = positions[0], positions[1:]
+    found = [Term(t.pairs, (first, *t.legs)) for t in _matchings(rest)]
+    for partner in rest:
+        others = tuple(p for p in rest if p != partner)
+        found += [Term(((first, partner), *t.pairs), t.legs) for t in _matchings(others)]
+    return tuple(found)
+
+
+_NAMES = {
+    (0, 0): "scalar",
+    (1, 0): "vector",
+    (0, 1): "covector",
+    (1, 1): "conjugation",
+    (2, 0): "bilinear",
+    (0, 2): "form",
+}
+_BY_NAME = {name: Tensor(*ranks) for ranks, name in _NAMES.items()}
+
+
+def Scalar() -> Tensor:
+    """Numbers: ρ(g) y = y."""
+    return Tensor(0, 0)
+
+
+def Vector() -> Tensor:
+    """Vectors: ρ(g) y = g y."""
+    return Tensor(1, 0)
+
+
+def Covector() -> Tensor:
+    """Covectors: ρ(g) y = g⁻ᵀ y."""
+    return Tensor(0, 1)
+
+
+def Conjugation() -> Tensor:
+    """Linear maps: ρ(g) Y = g Y g⁻¹."""
+    return Tensor(1, 1)
+
+
+def Bilinear() -> Tensor:
+    """Matrices like x xᵀ: ρ(g) Y = g Y gᵀ."""
+    return Tensor(2, 0)
+
+
+def Form() -> Tensor:
+    """Matrices like A: ρ(g) Y = g⁻ᵀ Y g⁻¹."""
+    return Tensor(0, 2)
+
+
+def as_rep(output: str | Rep) -> Rep:
+    """Read a representation: a rep object, a name, or a sum such as ``"scalar + 2*vector"``.
+
+    >>> as_rep("bilinear") == Tensor(2, 0)
+    True
+    >>> as_rep("scalar + 2*vector")
+    scalar + vector + vector
+    """
+    if isinstance(output, Rep):
+        return output
+    if not isinstance(output, str):
+        raise TypeError(f"output = {output!r}: give a name or a rep object, such as 'vector' or Tensor(2, 0)")
+    parts: list[Tensor] = []
+    for word in output.split("+"):
+        match = re.fullmatch(r"\s*(?:(\d+)\s*\*)?\s*([a-z]+)\s*", word)
+        if match is None or match[2] not in _BY_NAME or match[1] == "0":
+            raise ValueError(f"output {output!r}: {word.strip()!r} is unknown; choose from {', '.join(_BY_NAME)}")
+        parts += [_BY_NAME[match[2]]] * int(match[1] or 1)
+    return parts[0] if len(parts) == 1 else DirectSum(tuple(parts))

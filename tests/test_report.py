@@ -1,0 +1,168 @@
+"""The report page, read as text."""
+
+import dataclasses
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from report_samples import HOSTILE, SAMPLES, found, none, underdetermined
+
+from gortho.report import ReportData, render
+from gortho.report.words import motion, number, percent, with_interval
+
+FIGURES = {"form", "spectrum", "generators", "errors", "scatter", "equivariance", "restarts", "history"}
+
+
+class Page(HTMLParser):
+    """The tags and the visible text of a page."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.text, self._hidden = [], "", False
+        self.feed(html)
+        self.figures = {attrs.get("id") for tag, attrs in self.tags if tag == "figure"}
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._hidden = tag in ("style", "script")
+
+    def handle_endtag(self, tag):
+        self._hidden = False
+
+    def handle_data(self, text):
+        self.text += "" if self._hidden else text
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return {name: render(sample()) for name, sample in SAMPLES.items()}
+
+
+def test_found_tells_everything(pages):
+    page = Page(pages["found"])
+    assert page.figures == FIGURES
+    for words in ("Symmetry found", "O(1, 3)", "boost E ↔ px", "rotation px ↔ py", "99%"):
+        assert words in page.text
+    assert found().headline in page.text and "3.4×10⁻¹²" in page.text and "12,345" in page.text
+    assert "not accepted" not in page.text
+
+
+def test_none_marks_its_candidate(pages):
+    page = Page(pages["none"])
+    assert "No such symmetry" in page.text and "Best candidate, not accepted" in page.text
+    header = pages["none"].split("</header>")[0]
+    assert "1.00" not in header.split("<body>")[1] and "Symmetry group" not in page.text
+
+
+def test_underdetermined_shows_no_form(pages):
+    page = Page(pages["underdetermined"])
+    assert "The data cannot tell" in page.text and underdetermined().advice in page.text
+    assert not page.figures and "No predictor was tested" in page.text and "candidate" not in page.text
+
+
+@pytest.mark.parametrize("name", ["none", "underdetermined"])
+def test_sections_keep_their_order(pages, name):
+    wanted = [
+        "What was found",
+        "How well it predicts",
+        "Is it really symmetric?",
+        "How sure are we?",
+        "What was done",
+    ]
+    places = [pages[name].index(f"<h2>{title}</h2>") for title in wanted]
+    assert places == sorted(places)
+
+
+def test_barest_report():
+    for verdict in ("FOUND", "NONE", "UNDERDETERMINED"):
+        assert "Just this." in render(ReportData(verdict=verdict, headline="Just this."))
+
+
+def test_hostile_text_stays_text(pages):
+    page = Page(pages["broken"])
+    assert "script" not in {tag for tag, _ in page.tags}
+    assert HOSTILE in page.text and "{{ 7 * 7 }}" in page.text
+    assert not any(name.startswith("on") for _, attrs in page.tags for name in attrs)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_page_is_self_contained(pages, name):
+    html, page = pages[name], Page(pages[name])
+    assert not re.findall(r"(?:https?:)?//(?!www\.w3\.org/)[\w.]+\.\w+", html)
+    assert not re.search(r"@import|url\((?!#)", html)
+    for tag, attrs in page.tags:
+        assert tag not in ("script", "iframe", "object", "img")
+        for link in (attrs.get(key) for key in ("src", "href", "xlink:href")):
+            assert link is None or link.startswith(("#", "data:"))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_pictures_have_words_and_ids_are_unique(pages, name):
+    page = Page(pages[name])
+    for _, attrs in (tag for tag in page.tags if tag[0] == "svg"):
+        assert attrs["role"] == "img" and attrs["aria-label"] and attrs["width"] == "100%"
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    assert not re.search(r"\b(nan|inf|None)\b", page.text)
+
+
+def test_many_generators_are_cut_and_said_so(pages):
+    assert "The first 10 of 36 are shown." in " ".join(Page(pages["wide"]).text.split())
+
+
+def test_the_same_data_give_the_same_page(pages):
+    assert render(found()) == pages["found"]
+
+
+def test_data_are_checked():
+    with pytest.raises(ValueError, match="MAYBE"):
+        ReportData(verdict="MAYBE", headline="")
+    with pytest.raises(ValueError, match="3 names"):
+        dataclasses.replace(none(), names=["a", "b", "c"])
+
+
+@pytest.mark.parametrize("missing", ["jinja2", "matplotlib"])
+def test_drawing_packages_are_optional(missing):
+    code = f"""
+import sys
+sys.modules["{missing}"] = None
+from gortho.report import ReportData, render
+assert "matplotlib.figure" not in sys.modules and "jinja2.environment" not in sys.modules
+try:
+    render(ReportData("NONE", ""))
+except ImportError as error:
+    print(error)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'gortho[report]'" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [(0, "0"), (1.2e-5, "1.2×10⁻⁵"), (-1e-7, "−10⁻⁷"), (0.9999, "1.00"), (12345.6, "12,346"), (-np.inf, "−∞"),
+     (None, "—"), (6.02e23, "6.02×10²³"), (0.00123, "0.00123")],
+)  # fmt: skip
+def test_numbers_are_written_for_people(value, text):
+    assert number(value) == text
+
+
+def test_intervals_and_percentages():
+    assert with_interval(-0.0004, 0.02) == ("0.000", "±0.020")
+    assert with_interval(1.0, np.nan) == ("1.00", "")
+    assert [percent(p) for p in (np.nan, 0, 0.001, 0.5, 0.999, 1)] == [
+        "—",
+        "0%",
+        "< 1%",
+        "50%",
+        "> 99%",
+        "100%",
+    ]
+
+
+def test_motions_are_named():
+    assert motion(np.array([[0, 1.0], [0, 0]]), ["t", "x"]) == "shear t ↔ x"
+    assert motion(np.array([[0, 1, 1.0], [-1, 0, 0], [-1, 0, 0]]), ["x", "y", "z"]) == "mixed motion"
+    assert motion(np.full((2, 2), np.nan), ["x", "y"]) == "mixed motion"

@@ -1,0 +1,83 @@
+"""The report page, opened in a real browser."""
+
+import shutil
+
+import pytest
+from report_samples import SAMPLES
+
+from gortho.report import render
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+FLAGS = (
+    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="chromium or chromedriver is not installed"),
+]
+SIZES = """
+const boxes = [...document.querySelectorAll('figure svg')].map(s => s.getBoundingClientRect());
+return boxes.map(box => [box.width, box.height]);
+"""
+CONTRAST = """
+const channel = text => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
+const light = rgb => rgb.map(c => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+  .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+const paper = light(channel(getComputedStyle(document.body).backgroundColor));
+return [...document.querySelectorAll('h1, .badge, p, dt, figcaption, figure svg')].map(e => {
+  const ink = light(channel(getComputedStyle(e).color));
+  return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+});
+"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def addresses(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    for name, sample in SAMPLES.items():
+        (folder / f"{name}.html").write_text(render(sample()), encoding="utf-8")
+    return {name: (folder / f"{name}.html").as_uri() for name in SAMPLES}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("name", SAMPLES)
+def test_page_fits_and_reads(browser, addresses, name, width, scheme):
+    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    browser.get(addresses[name])
+    assert browser.get_log("browser") == []
+    root = "document.documentElement"
+    assert browser.execute_script("return innerWidth") == width
+    assert browser.execute_script(f"return {root}.scrollWidth <= {root}.clientWidth")
+    sizes = browser.execute_script(SIZES)
+    assert bool(sizes) == (name != "underdetermined")
+    assert all(w > 60 and h > 60 for w, h in sizes)
+    paper = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert (paper == "rgb(253, 253, 252)") == (scheme == "light")
+    assert min(browser.execute_script(CONTRAST)) > 4.5
+
+
+def test_page_prints_in_light_colours(browser, addresses):
+    feature = {"name": "prefers-color-scheme", "value": "dark"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": [feature]})
+    browser.get(addresses["found"])
+    assert browser.execute_script("return getComputedStyle(document.body).color") == "rgb(29, 33, 39)"
+    assert len(browser.execute_cdp_cmd("Page.printToPDF", {})["data"]) > 10_000
