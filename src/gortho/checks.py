@@ -27,7 +27,9 @@ def as_tensor(value: Any, what: str, *, integers: bool = False) -> Tensor:
         try:
             array = np.asarray(value)
         except ValueError as error:
-            raise ValueError(f"{what} is not a rectangular array of numbers ({error}): give equal rows") from None
+            raise ValueError(
+                f"{what} is not a rectangular array of numbers ({error}): give equal rows"
+            ) from None
         if array.dtype.kind not in "fiub":
             raise TypeError(f"{what} has dtype {array.dtype}: give real numbers (float32 or float64)")
         if isinstance(value, (list, tuple, int, float)):  # Python numbers are doubles
@@ -36,9 +38,13 @@ def as_tensor(value: Any, what: str, *, integers: bool = False) -> Tensor:
     if tensor.dtype in FLOATS:
         return tensor
     if tensor.dtype in (torch.float16, torch.bfloat16):
-        raise TypeError(f"{what} has dtype {tensor.dtype}: inner products cancel in half precision; use {what}.float()")
+        raise TypeError(
+            f"{what} has dtype {tensor.dtype}: inner products cancel in half precision; use {what}.float()"
+        )
     if tensor.is_complex() or tensor.dtype == torch.bool or not integers:
-        raise TypeError(f"{what} has dtype {tensor.dtype}: convert it to float32 or float64, e.g. {what}.double()")
+        raise TypeError(
+            f"{what} has dtype {tensor.dtype}: convert it to float32 or float64, e.g. {what}.double()"
+        )
     return tensor.double()
 
 
@@ -90,14 +96,18 @@ def symmetric(A: Any, what: str = "A") -> Tensor:
     """Read one non-zero symmetric matrix as float64; asymmetry beyond rounding is an error."""
     raw = as_tensor(A, what, integers=True)
     if raw.ndim != 2 or raw.shape[0] != raw.shape[1] or raw.shape[0] == 0:
-        raise ValueError(f"{what} has shape {tuple(raw.shape)}: a quadratic form needs one square matrix (n, n)")
+        raise ValueError(
+            f"{what} has shape {tuple(raw.shape)}: a quadratic form needs one square matrix (n, n)"
+        )
     require_finite(raw, what)
     # Asymmetry is judged in the precision in which the matrix was made.
     rounding = 1e-5 if raw.dtype == torch.float32 else 1e-9
     matrix = raw.detach().to("cpu", torch.float64)
     largest = float(matrix.abs().max())
     if largest == 0.0:
-        raise ValueError(f"{what} is the zero matrix: every linear map preserves it, so it singles out no group")
+        raise ValueError(
+            f"{what} is the zero matrix: every linear map preserves it, so it singles out no group"
+        )
     gap = (matrix - matrix.T).abs()
     if float(gap.max()) > rounding * largest:
         i, j = divmod(int(gap.argmax()), matrix.shape[0])

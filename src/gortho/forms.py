@@ -122,21 +122,29 @@ class QuadraticForm:
         return cls.from_signature(1, n - 1, names=names)
 
     @classmethod
-    def from_signature(cls, p: int, q: int, zero: int = 0, names: Sequence[str] | None = None) -> QuadraticForm:
+    def from_signature(
+        cls, p: int, q: int, zero: int = 0, names: Sequence[str] | None = None
+    ) -> QuadraticForm:
         """diag(1, …, 1, -1, …, -1, 0, …, 0), put into the gauge."""
         if min(p, q, zero) < 0 or p + q < 1:
             raise ValueError(f"signature ({p}, {q}, {zero}): counts are not negative and p + q is at least 1")
-        return cls(torch.diag(torch.tensor([1.0] * p + [-1.0] * q + [0.0] * zero, dtype=torch.float64)), names)
+        return cls(
+            torch.diag(torch.tensor([1.0] * p + [-1.0] * q + [0.0] * zero, dtype=torch.float64)), names
+        )
 
     @classmethod
-    def random(cls, p: int, q: int, zero: int = 0, *, condition: float = 10.0, seed: int = 0) -> QuadraticForm:
+    def random(
+        cls, p: int, q: int, zero: int = 0, *, condition: float = 10.0, seed: int = 0
+    ) -> QuadraticForm:
         """Q diag(±λ, 0) Qᵀ with Q Haar and λ log-uniform in [1, condition] (the extremes attained)."""
         from gortho.groups import haar, random_generator
 
         generator = random_generator(seed)
         sizes = torch.rand(p + q, dtype=torch.float64, generator=generator)
         if p + q > 1:
-            sizes[torch.randperm(p + q, generator=generator)[:2]] = torch.tensor([0.0, 1.0], dtype=torch.float64)
+            sizes[torch.randperm(p + q, generator=generator)[:2]] = torch.tensor(
+                [0.0, 1.0], dtype=torch.float64
+            )
         signs = torch.tensor([1.0] * p + [-1.0] * q, dtype=torch.float64)
         values = torch.cat([signs * condition**sizes, torch.zeros(zero, dtype=torch.float64)])
         Q = haar(p + q + zero, (), generator)
@@ -268,7 +276,9 @@ class QuadraticForm:
             content = json.loads(text)
             return cls(content["matrix"], content["names"], content["tolerance"])
         except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise ValueError(f"this is not a quadratic form written by to_json ({error!r}): {text[:60]!r}") from None
+            raise ValueError(
+                f"this is not a quadratic form written by to_json ({error!r}): {text[:60]!r}"
+            ) from None
 
     def __reduce__(self) -> tuple:
         return QuadraticForm.from_json, (self.to_json(),)

@@ -179,7 +179,9 @@ class OrthogonalGroup:
         if k < 1:
             raise ValueError(f"k = {k}: ask for at least one element")
         if not (math.isfinite(max_boost) and 0 <= max_boost <= 15):
-            raise ValueError(f"max_boost = {max_boost}: give a rapidity from 0 to 15 (beyond it, rounding wins)")
+            raise ValueError(
+                f"max_boost = {max_boost}: give a rapidity from 0 to 15 (beyond it, rounding wins)"
+            )
         generator = random_generator(seed)
         p, q, zero = self.form.signature
         n = self.form.n

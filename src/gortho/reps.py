@@ -99,7 +99,9 @@ class Tensor(Rep):
 
     def __post_init__(self) -> None:
         if self.up < 0 or self.down < 0 or self.up + self.down > MAX_RANK:
-            raise ValueError(f"Tensor({self.up}, {self.down}): ranks are not negative and at most {MAX_RANK} in all")
+            raise ValueError(
+                f"Tensor({self.up}, {self.down}): ranks are not negative and at most {MAX_RANK} in all"
+            )
 
     def __repr__(self) -> str:
         return _NAMES.get((self.up, self.down), f"Tensor({self.up}, {self.down})")
@@ -143,7 +145,9 @@ class Tensor(Rep):
 
     def differential(self, X: Any, y: Any) -> torch.Tensor:
         X, y = self._check(X, y)
-        total = torch.zeros_like(y.expand(torch.broadcast_shapes(y.shape, (*X.shape[:-2], *(1,) * self.rank))))
+        total = torch.zeros_like(
+            y.expand(torch.broadcast_shapes(y.shape, (*X.shape[:-2], *(1,) * self.rank)))
+        )
         for axis in range(self.rank):
             total = total + self._apply(X if axis < self.up else -X.mT, y, axis)
         return total
@@ -224,7 +228,10 @@ class DirectSum(Rep):
 
     def join(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
         """The inverse of `split`."""
-        flat = [v.flatten(v.ndim - part.rank) if part.rank else v[..., None] for v, part in zip(values, self.summands)]
+        flat = [
+            v.flatten(v.ndim - part.rank) if part.rank else v[..., None]
+            for v, part in zip(values, self.summands)
+        ]
         return torch.cat(flat, dim=-1)
 
     def act(self, g: Any, y: Any) -> torch.Tensor:
@@ -233,7 +240,9 @@ class DirectSum(Rep):
 
     def differential(self, X: Any, y: Any) -> torch.Tensor:
         X, y = checks.square(X, "X"), checks.as_tensor(y, "y")
-        return self.join([part.differential(X, v) for part, v in zip(self.summands, self.split(y, X.shape[-1]))])
+        return self.join(
+            [part.differential(X, v) for part, v in zip(self.summands, self.split(y, X.shape[-1]))]
+        )
 
 
 @lru_cache
@@ -306,6 +315,8 @@ def as_rep(output: str | Rep) -> Rep:
     for word in output.split("+"):
         match = re.fullmatch(r"\s*(?:(\d+)\s*\*)?\s*([a-z]+)\s*", word)
         if match is None or match[2] not in _BY_NAME or match[1] == "0":
-            raise ValueError(f"output {output!r}: {word.strip()!r} is unknown; choose from {', '.join(_BY_NAME)}")
+            raise ValueError(
+                f"output {output!r}: {word.strip()!r} is unknown; choose from {', '.join(_BY_NAME)}"
+            )
         parts += [_BY_NAME[match[2]]] * int(match[1] or 1)
     return parts[0] if len(parts) == 1 else DirectSum(tuple(parts))

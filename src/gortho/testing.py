@@ -64,7 +64,9 @@ def equivariance_error(
         y = torch.as_tensor(y).detach().to("cpu", torch.float64)
         expected = (len(x), *target.shape(form.n))
         if tuple(y.shape) != expected:
-            raise ValueError(f"f returned shape {tuple(y.shape)}, but {target} values of {len(x)} inputs are {expected}")
+            raise ValueError(
+                f"f returned shape {tuple(y.shape)}, but {target} values of {len(x)} inputs are {expected}"
+            )
         checks.require_finite(y, "f(x)")
         return y
 
@@ -72,7 +74,9 @@ def equivariance_error(
     worst = 0.0
     for g in form.group().sample(samples, seed, max_boost):
         moved, expected = run(source.act(g, x)), target.act(g, value)
-        worst = max(worst, *(_relative(m, e) for m, e in zip(*(_parts(v, target, form.n) for v in (moved, expected)))))
+        worst = max(
+            worst, *(_relative(m, e) for m, e in zip(*(_parts(v, target, form.n) for v in (moved, expected))))
+        )
     return worst
 
 
@@ -82,12 +86,16 @@ def _parts(y: Tensor, rep: Rep, n: int) -> list[Tensor]:
 
 
 def _relative(moved: Tensor, expected: Tensor) -> float:
-    difference, a, b = ((v.flatten(1) if v.ndim > 1 else v[:, None]).norm(dim=1) for v in (moved - expected, moved, expected))
+    difference, a, b = (
+        (v.flatten(1) if v.ndim > 1 else v[:, None]).norm(dim=1) for v in (moved - expected, moved, expected)
+    )
     scale = torch.maximum(a, b).square().mean().sqrt()
     return float(difference.max() / scale) if float(scale) > 0 else 0.0
 
 
-def assert_equivariant(f: Callable[..., Any], form: QuadraticForm, *args: Any, tolerance: float = 1e-10, **options: Any) -> None:
+def assert_equivariant(
+    f: Callable[..., Any], form: QuadraticForm, *args: Any, tolerance: float = 1e-10, **options: Any
+) -> None:
     """Raise AssertionError unless `equivariance_error` (same arguments) is at most ``tolerance``."""
     error = equivariance_error(f, form, *args, **options)
     if not error <= tolerance:

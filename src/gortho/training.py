@@ -12,7 +12,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,19 @@ from gortho.reps import DirectSum
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
+#: Steps and samples of the convex start: with a known form, a short polynomial is found by linear least squares.
+CONVEX_STEPS = 50
+#: A validation loss below this, in units of the target's variance, is rounding: there is nothing left to learn.
+EXACT = 1e-20
+CONVEX_SAMPLES = 4096
+
 
 @dataclass
 class History:
-    """What happened in training: losses by epoch, the best epoch, and why it ended."""
+    """What happened in training: losses by epoch, and why it ended.
+
+    With a known form, validation losses begin with those of the convex start; those of polishing come last.
+    """
 
     train: list[float] = field(default_factory=list)
     validation: list[float] = field(default_factory=list)
@@ -89,7 +98,9 @@ def check_data(net: EquivariantNet, x: Any, y: Any, scalars: tuple[Any, Any]) ->
     checks.require_vectors(X, net.n)
     expected = (len(X), *net.rep.shape(net.n))
     if tuple(Y.shape) != expected:
-        raise ValueError(f"y has shape {tuple(Y.shape)}, but {net.rep} outputs for {len(X)} samples are {expected}")
+        raise ValueError(
+            f"y has shape {tuple(Y.shape)}, but {net.rep} outputs for {len(X)} samples are {expected}"
+        )
     if any(s is not None and len(s) != len(X) for s in data[2:]):
         raise ValueError(f"scalars must have one row for each of the {len(X)} samples of x")
     return data
@@ -146,7 +157,9 @@ def fit(
         train = data
     else:
         if len(data[0]) < 4 or not 0 < validation < 1:  # type: ignore[arg-type]
-            raise ValueError(f"{len(data[0])} samples, validation share {validation}: give at least 4 and 0 < share < 1")  # type: ignore[arg-type]
+            raise ValueError(
+                f"{len(data[0])} samples, validation share {validation}: give at least 4 and 0 < share < 1"
+            )  # type: ignore[arg-type]
         keep, out = split_indices(len(data[0]), validation, seed)  # type: ignore[arg-type]
         train = [None if t is None else t[keep] for t in data]
         held_out = [None if t is None else t[out] for t in data]
@@ -165,7 +178,11 @@ def fit(
     form = list(net.form.parameters()) if isinstance(net.form, LearnableForm) else []
     ids = {id(p) for p in form}
     groups: list[dict[str, Any]] = [
-        {"params": [p for p in net.parameters() if id(p) not in ids], "peak": lr, "weight_decay": weight_decay}
+        {
+            "params": [p for p in net.parameters() if id(p) not in ids],
+            "peak": lr,
+            "weight_decay": weight_decay,
+        }
     ]
     if form:
         groups.append({"params": form, "peak": 3 * lr if form_lr is None else form_lr, "weight_decay": 0.0})
@@ -180,18 +197,41 @@ def fit(
     if path is not None and path.exists():
         history, best, first_epoch = _load(path, net, optimizer)
     show = sys.stderr.isatty() if progress is None else progress
-    bar = tqdm(range(first_epoch, epochs), disable=not show or fabric.global_rank != 0, desc="training", unit="epoch")
+    bar = tqdm(
+        range(first_epoch, epochs), disable=not show or fabric.global_rank != 0, desc="training", unit="epoch"
+    )
     started = time.perf_counter() - history.seconds
+
+    def keep_best(scores: Iterable[float]) -> None:
+        nonlocal best
+        for score in scores:
+            history.validation.append(score)
+            if score < history.best_validation:
+                history.best_validation, history.best_epoch = score, len(history.validation) - 1
+                best = _snapshot(net)
+
     was_checking, net.check_values = net.check_values, False
     model.train()
     try:
+        if first_epoch == 0 and not form:
+            few = [None if t is None else t[:CONVEX_SAMPLES] for t in train]
+            for stage in net.convex_stages():
+                keep_best(second_order(net, stage, few, held_out, loss, CONVEX_STEPS))
+                net.load_state_dict(best)
         for epoch in bar:
+            if history.best_validation < EXACT:
+                history.ended = "the validation loss is down to rounding"
+                break
             order = torch.randperm(len(X), generator=torch.Generator().manual_seed(seed * 1_000_003 + epoch))
             total = 0.0
             for step in range(steps_per_epoch):
                 for group in optimizer.param_groups:
-                    group["lr"] = learning_rate(epoch * steps_per_epoch + step, epochs * steps_per_epoch, group["peak"])
-                rows = order[step * batch_size : (step + 1) * batch_size][fabric.global_rank :: fabric.world_size]
+                    group["lr"] = learning_rate(
+                        epoch * steps_per_epoch + step, epochs * steps_per_epoch, group["peak"]
+                    )
+                rows = order[step * batch_size : (step + 1) * batch_size][
+                    fabric.global_rank :: fabric.world_size
+                ]
                 inputs, target, *given = (None if t is None else t[rows.to(fabric.device)] for t in train)
                 optimizer.zero_grad()
                 value = loss(model(inputs, *given), target)  # type: ignore[arg-type]
@@ -202,26 +242,22 @@ def fit(
                 total += float(value.detach())
             history.train.append(total / steps_per_epoch)
             score = evaluate(net, held_out, loss)
-            history.validation.append(score)
+            keep_best([score])
             history.seconds = time.perf_counter() - started
-            if score < history.best_validation:
-                history.best_validation, history.best_epoch, best = score, epoch, _snapshot(net)
             bar.set_postfix(train=f"{history.train[-1]:.2e}", validation=f"{score:.2e}")
             if path is not None and fabric.global_rank == 0:
                 _save(path, net, optimizer, best, history, epoch + 1)
             if not math.isfinite(history.train[-1]):
-                history.ended = f"the loss became {history.train[-1]} in epoch {epoch}: try a smaller lr than {lr}"
+                history.ended = (
+                    f"the loss became {history.train[-1]} in epoch {epoch}: try a smaller lr than {lr}"
+                )
                 break
-            if patience is not None and epoch - history.best_epoch >= patience:
+            if patience is not None and len(history.validation) - 1 - history.best_epoch >= patience:
                 history.ended = f"no better validation loss for {patience} epochs"
                 break
-        if polish:
+        if polish and history.best_validation >= EXACT:
             net.load_state_dict(best)
-            for score in second_order(net, train, held_out, loss, polish):
-                history.validation.append(score)
-                if score < history.best_validation:
-                    history.best_validation, history.best_epoch = score, len(history.validation) - 1
-                    best = _snapshot(net)
+            keep_best(second_order(net, list(net.parameters()), train, held_out, loss, polish))
     except KeyboardInterrupt:
         history.ended = f"interrupted in epoch {len(history.train)}; the best state so far is kept"
     finally:
@@ -244,7 +280,12 @@ def evaluate(net: EquivariantNet, data: list[Tensor | None], loss: Loss, batch_s
 
 
 def second_order(
-    net: EquivariantNet, train: list[Tensor | None], held_out: list[Tensor | None], loss: Loss, steps: int
+    net: EquivariantNet,
+    parameters: list[nn.Parameter],
+    train: list[Tensor | None],
+    held_out: list[Tensor | None],
+    loss: Loss,
+    steps: int,
 ) -> Iterator[float]:
     """Full-batch L-BFGS in float64; yields the validation loss after each tenth step, the network in that state."""
     dtype = net.x_scale.dtype
@@ -252,7 +293,12 @@ def second_order(
     wide = [[None if t is None else t.double() for t in data] for data in (train, held_out)]
     inputs, target, *given = wide[0]
     optimizer = torch.optim.LBFGS(
-        [p for p in net.parameters() if p.requires_grad], max_iter=10, history_size=30, line_search_fn="strong_wolfe"
+        parameters,
+        max_iter=10,
+        history_size=50,
+        tolerance_grad=0.0,  # losses of 1e-9 are nothing unusual here: the defaults would stop at once
+        tolerance_change=0.0,
+        line_search_fn="strong_wolfe",
     )
 
     def closure() -> Tensor:
@@ -264,19 +310,26 @@ def second_order(
     try:
         for _ in range(max(1, steps // 10)):
             optimizer.step(closure)
-            yield evaluate(net, wide[1], loss)
+            score = evaluate(net, wide[1], loss)
+            yield score
+            if score < EXACT:
+                return
     finally:
         net.to(dtype)
 
 
 def predict(net: EquivariantNet, x: Any, point_scalars: Any = None, sample_scalars: Any = None) -> Tensor:
     """Predict for a whole data set in pieces, after checking it."""
-    given = [None if s is None else checks.as_tensor(s, "scalars").to(net.x_scale) for s in (point_scalars, sample_scalars)]
+    given = [
+        None if s is None else checks.as_tensor(s, "scalars").to(net.x_scale)
+        for s in (point_scalars, sample_scalars)
+    ]
     X = checks.as_tensor(x, "x").to(net.x_scale)
     checks.require_vectors(X, net.n)
     with torch.no_grad():
         pieces = [
-            net(X[i : i + 8192], *(None if s is None else s[i : i + 8192] for s in given)) for i in range(0, len(X), 8192)
+            net(X[i : i + 8192], *(None if s is None else s[i : i + 8192] for s in given))
+            for i in range(0, len(X), 8192)
         ]
     return torch.cat(pieces)
 
@@ -290,7 +343,11 @@ def _save(path: Path, net: nn.Module, optimizer: Any, best: dict, history: Histo
     for index, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{k}": torch.as_tensor(v) for k, v in state.items()}
     tensors = {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}
-    note = {"epoch": str(epoch), "history": json.dumps(vars(history)), "format": "gortho training checkpoint 1"}
+    note = {
+        "epoch": str(epoch),
+        "history": json.dumps(vars(history)),
+        "format": "gortho training checkpoint 1",
+    }
     temporary = path.with_name(path.name + f".{os.getpid()}.tmp")
     save_file(tensors, temporary, metadata=note)
     os.replace(temporary, path)  # a kill leaves either the old checkpoint or the new one
@@ -312,7 +369,9 @@ def _load(path: Path, net: nn.Module, optimizer: Any) -> tuple[History, dict[str
     try:
         net.load_state_dict(section("net."))
     except RuntimeError as error:
-        raise ValueError(f"checkpoint {path} belongs to another network ({error}): delete it or choose another file") from None
+        raise ValueError(
+            f"checkpoint {path} belongs to another network ({error}): delete it or choose another file"
+        ) from None
     state = optimizer.state_dict()
     restored: dict[int, dict[str, Tensor]] = {}
     for key, value in section("optimizer.").items():

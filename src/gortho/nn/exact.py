@@ -71,7 +71,9 @@ class EquivariantNet(nn.Module):
         self.settings = {"width": width, "depth": depth, "seed": seed}
         #: Whether forward looks for NaN and inf; training switches it off once the whole data set is checked.
         self.check_values = True
-        with torch.random.fork_rng(devices=[]):  # the weights' seed is our own, the caller's stream is untouched
+        with torch.random.fork_rng(
+            devices=[]
+        ):  # the weights' seed is our own, the caller's stream is untouched
             torch.manual_seed(seed)
             self.build(width, depth)
         parts = len(self.rep.parts)
@@ -99,17 +101,30 @@ class EquivariantNet(nn.Module):
                 self.points, self.points, self.rep.parts, scalars, width, depth, self.form.singular
             )
 
+    def convex_stages(self) -> list[list[nn.Parameter]]:
+        """Weights the output is (nearly) linear in, from the simplest on: constants, linear, quadratic and deep."""
+        stages: list[list[nn.Parameter]] = []
+        for order in ("readout.bias", "readout.linear", "readout."):
+            stages.append([p for name, p in self.named_parameters() if order in name])
+        return [stages[0], stages[0] + stages[1], stages[2]]
+
     def values(self, X: Tensor, scalars: tuple[Tensor | None, Tensor | None]) -> list[Tensor]:
         """The parts of the output for scaled tuples ``(batch, p, n)``."""
         coefficients = self.coefficients(self.form.gram(X) / self.n**0.5, *scalars)
         lowered, metric = self.form.lowered(X), self.form.metric()
         return [part.assemble(c, X, lowered, metric) for part, c in zip(self.rep.parts, coefficients)]
 
-    def forward(self, x: Tensor, point_scalars: Tensor | None = None, sample_scalars: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, point_scalars: Tensor | None = None, sample_scalars: Tensor | None = None
+    ) -> Tensor:
         """Predict for ``x (batch, p, n)``, or ``(batch, n)`` with one point; scalars ``(batch, p, s)``, ``(batch, s)``."""
         X = self._tuples(x)
-        point = self._scalars(point_scalars, "point_scalars", (len(X), self.points, self.point_scalars), self.point_shift)
-        sample = self._scalars(sample_scalars, "sample_scalars", (len(X), self.sample_scalars), self.sample_shift)
+        point = self._scalars(
+            point_scalars, "point_scalars", (len(X), self.points, self.point_scalars), self.point_shift
+        )
+        sample = self._scalars(
+            sample_scalars, "sample_scalars", (len(X), self.sample_scalars), self.sample_shift
+        )
         raw = self.values(X / self.x_scale, (point, sample))
         scaled = [v * self.y_scale[i] + self.y_shift[i] for i, v in enumerate(raw)]
         return self.rep.join(scaled) if isinstance(self.rep, DirectSum) else scaled[0]
@@ -123,7 +138,9 @@ class EquivariantNet(nn.Module):
         if x.ndim != 3 or (x.shape[1] != self.points and not self.set_like):
             raise ValueError(f"x has shape {tuple(x.shape)}, expected (batch, {self.points}, {self.n})")
         if x.dtype != self.x_scale.dtype:
-            raise TypeError(f"x is {x.dtype}, the network {self.x_scale.dtype}: use net.to(x.dtype) or x.to(...)")
+            raise TypeError(
+                f"x is {x.dtype}, the network {self.x_scale.dtype}: use net.to(x.dtype) or x.to(...)"
+            )
         if self.check_values and not torch.compiler.is_compiling():
             checks.require_finite(x, "x")
         return x
@@ -131,7 +148,9 @@ class EquivariantNet(nn.Module):
     def _scalars(self, s: Tensor | None, what: str, shape: tuple[int, ...], shift: Tensor) -> Tensor | None:
         if not shape[-1]:
             if s is not None:
-                raise ValueError(f"{what} were given, but the network was made without: set {what}={s.shape[-1]}")
+                raise ValueError(
+                    f"{what} were given, but the network was made without: set {what}={s.shape[-1]}"
+                )
             return None
         if self.set_like and s is not None and s.ndim == 3:
             shape = (shape[0], s.shape[1], shape[-1])
@@ -156,7 +175,10 @@ class EquivariantNet(nn.Module):
         for s, shift in ((point_scalars, self.point_shift), (sample_scalars, self.sample_shift)):
             if s is not None:
                 flat = s.flatten(0, -2)
-                shift[0], shift[1] = flat.mean(0), torch.stack([_positive(c.std(unbiased=False)) for c in flat.T])
+                shift[0], shift[1] = (
+                    flat.mean(0),
+                    torch.stack([_positive(c.std(unbiased=False)) for c in flat.T]),
+                )
 
 
 def _positive(scale: Tensor) -> Tensor:

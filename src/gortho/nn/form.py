@@ -111,7 +111,9 @@ class LearnableForm(nn.Module):
         generator = random_generator(seed)
         p, q, *_ = signature or random_signature(n, generator)
         if p + q != n:
-            raise ValueError(f"signature ({p}, {q}) in {n} dimensions: a start is not singular, so p + q = {n}")
+            raise ValueError(
+                f"signature ({p}, {q}) in {n} dimensions: a start is not singular, so p + q = {n}"
+            )
         U = haar(n, (), generator)
         sizes = 0.5 + torch.rand(n, dtype=torch.float64, generator=generator)
         values = sizes * torch.tensor([1.0] * p + [-1.0] * q, dtype=torch.float64)

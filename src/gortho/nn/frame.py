@@ -25,10 +25,14 @@ class FrameNet(EquivariantNet):
 
     def build(self, width: int, depth: int) -> None:
         if self.set_like:
-            raise ValueError("a frame needs an order of the points: use the basis form (EquivariantNet) for sets")
+            raise ValueError(
+                "a frame needs an order of the points: use the basis form (EquivariantNet) for sets"
+            )
         scalars = self.points * self.point_scalars + self.sample_scalars
         self.vectors = min(self.points, self.n)
-        coordinates = self.points * self.vectors  # ⟨f_i, x_j⟩: functions of the Gram matrix, given to save learning them
+        coordinates = (
+            self.points * self.vectors
+        )  # ⟨f_i, x_j⟩: functions of the Gram matrix, given to save learning them
         self.coefficients = TupleCoefficients(
             self.points, self.vectors, self.rep.parts, scalars + coordinates, width, depth, self.form.singular
         )

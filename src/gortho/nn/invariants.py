@@ -17,16 +17,36 @@ from gortho.reps import Tensor as TensorRep
 
 
 class Products(nn.Module):
-    """f ↦ [f, (Pf)·(Qf)]: invariants and products of learnt combinations of them."""
+    """f ↦ (Pf)·(Qf): products of learnt combinations of invariants."""
 
     def __init__(self, features: int, products: int):
         super().__init__()
         self.left = nn.Linear(features, products)
         self.right = nn.Linear(features, products)
-        self.size = features + products
 
     def forward(self, f: Tensor) -> Tensor:
-        return torch.cat([f, self.left(f) * self.right(f)], dim=-1)
+        return self.left(f) * self.right(f)
+
+
+class Readout(nn.Module):
+    """b + Sf + T(products) + W(hidden): constant, linear, quadratic and deep parts of a coefficient.
+
+    All but the constant start at ``scale`` times the usual size, zero by default, so that training finds a short
+    polynomial, where there is one, before the deep part stirs.
+    """
+
+    def __init__(self, features: int, products: int, hidden: int, out: int, scale: float = 0.0):
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(out))
+        self.linear = nn.Linear(features, out, bias=False)
+        self.quadratic = nn.Linear(products, out, bias=False)
+        self.deep = nn.Linear(hidden, out, bias=False)
+        with torch.no_grad():
+            for layer in (self.linear, self.quadratic, self.deep):
+                layer.weight.mul_(scale)
+
+    def forward(self, f: Tensor, products: Tensor, hidden: Tensor) -> Tensor:
+        return self.bias + self.linear(f) + self.quadratic(products) + self.deep(hidden)
 
 
 class GatedMLP(nn.Module):
@@ -76,17 +96,17 @@ class TupleCoefficients(nn.Module):
         super().__init__()
         self.shapes = [[(vectors,) * len(t.legs) for t in part.terms(singular)] for part in parts]
         self.counts = [vectors ** len(t.legs) for part in parts for t in part.terms(singular)]
-        self.products = Products(points * (points + 1) // 2 + scalars, width)
-        self.deep = GatedMLP(self.products.size, width, depth)
-        self.out = nn.Linear(width, sum(self.counts))
-        self.skip = nn.Linear(self.products.size, sum(self.counts), bias=False)
-        with torch.no_grad():  # start near zero, so that the first steps fit rather than forget
-            self.out.weight.mul_(0.1)
-            self.skip.weight.mul_(0.1)
+        features = points * (points + 1) // 2 + scalars
+        self.products = Products(features, width)
+        self.deep = GatedMLP(features + width, width, depth)
+        self.readout = Readout(features, width, width, sum(self.counts))
 
-    def forward(self, gram: Tensor, point_scalars: Tensor | None, sample_scalars: Tensor | None) -> list[list[Tensor]]:
+    def forward(
+        self, gram: Tensor, point_scalars: Tensor | None, sample_scalars: Tensor | None
+    ) -> list[list[Tensor]]:
         given = [s for s in (point_scalars, sample_scalars) if s is not None]
-        f = self.products(torch.cat([packed(gram), *(s.flatten(1) for s in given)], dim=-1))
-        c = (self.out(self.deep(f)) + self.skip(f)).split(self.counts, dim=-1)
-        pieces = iter(c)
+        f = torch.cat([packed(gram), *(s.flatten(1) for s in given)], dim=-1)
+        products = self.products(f)
+        hidden = self.deep(torch.cat([f, products], dim=-1))
+        pieces = iter(self.readout(f, products, hidden).split(self.counts, dim=-1))
         return [[next(pieces).unflatten(-1, (*s, 1)).squeeze(-1) for s in shapes] for shapes in self.shapes]

@@ -34,6 +34,9 @@ class PaperNet(EquivariantNet):
         if any(part.rank for part in self.rep.parts):
             self.build_scale_net(width, depth)
 
+    def convex_stages(self) -> list[list[nn.Parameter]]:
+        return [list(self.norm_net[1].parameters())]
+
     def build_scale_net(self, width: int, depth: int) -> None:
         """Make φ_s."""
         self.scale_net = nn.Sequential(GatedMLP(self.n, width, depth), nn.Linear(width, self.n**2))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from gortho.nn.invariants import GatedMLP, Products
+from gortho.nn.invariants import GatedMLP, Products, Readout
 from gortho.reps import Tensor as TensorRep
 
 
@@ -36,49 +36,58 @@ class SetCoefficients(nn.Module):
         point, pair = max(8, width // 4), max(4, width // 8)
         rank = 4  # number of products of per-point coefficients in c_ij…
         self.rank = rank
-        self.products = Products(2 + point_scalars, point)
-        self.point_in = nn.Linear(self.products.size, point)
+        features = 2 + point_scalars
+        self.products = Products(features, point)
+        self.point_in = nn.Linear(features + point, point)
         self.pair_in = nn.Linear(2, pair)
         self.left, self.right = nn.Linear(point, pair, bias=False), nn.Linear(point, pair, bias=False)
-        pooled = self.products.size + pair + sample_scalars
+        pooled = (
+            features + point + sample_scalars
+        )  # means of invariants and of their products count as first order
         self.whole_products = Products(pooled, point)
-        self.whole = GatedMLP(self.whole_products.size, width, depth)
+        self.whole = GatedMLP(pooled + point + pair, width, depth)
         self.point_up = nn.Linear(point + pair, 2 * point)
         self.point_whole = nn.Linear(width, 2 * point, bias=False)
         self.point_down = nn.Linear(point, point)
-        # Where each coefficient is read off.
+        # Where each coefficient is read off; products of point coefficients must not all start at zero.
         self.wholes = sum(1 for legs in flat if legs == 0)
         self.points = [(1 if legs == 1 else 1 + legs * rank) if legs else 0 for legs in flat]
         self.pairs = sum(1 for legs in flat if legs == 2)
         if self.wholes:
-            self.whole_out = nn.Linear(width, self.wholes)
-            self.whole_skip = nn.Linear(self.whole_products.size, self.wholes, bias=False)
+            self.whole_readout = Readout(pooled, point, width, self.wholes)
         if any(self.points):
-            self.point_out = nn.Linear(point, sum(self.points))
-            self.point_skip = nn.Linear(self.products.size, sum(self.points), bias=False)
+            self.point_readout = Readout(features, point, point, sum(self.points), scale=0.01)
         if self.pairs:
-            self.pair_out = nn.Linear(pair, self.pairs)
+            self.pair_readout = nn.Linear(pair, self.pairs)
+            nn.init.zeros_(self.pair_readout.weight)
+            nn.init.zeros_(self.pair_readout.bias)
 
-    def forward(self, gram: Tensor, point_scalars: Tensor | None, sample_scalars: Tensor | None) -> list[list[Tensor]]:
+    def forward(
+        self, gram: Tensor, point_scalars: Tensor | None, sample_scalars: Tensor | None
+    ) -> list[list[Tensor]]:
         k = gram.shape[-1]
         own = gram.diagonal(dim1=-2, dim2=-1)
-        given = [own, gram.mean(-1)] if point_scalars is None else [own, gram.mean(-1), *point_scalars.unbind(-1)]
-        f = self.products(torch.stack(given, dim=-1))
-        h = self.point_in(torch.asinh(f))
+        given = (
+            [own, gram.mean(-1)] if point_scalars is None else [own, gram.mean(-1), *point_scalars.unbind(-1)]
+        )
+        f = torch.stack(given, dim=-1)
+        products = self.products(f)
+        h = self.point_in(torch.asinh(torch.cat([f, products], dim=-1)))
         embedded = self.pair_in(torch.stack([gram, torch.asinh(gram)], dim=-1))
         e = nn.functional.silu(embedded + self.left(h)[..., :, None, :] + self.right(h)[..., None, :, :])
         row = e.mean(-2)
-        pooled = [f.mean(-2), row.mean(-2), *([] if sample_scalars is None else [sample_scalars])]
-        whole_f = self.whole_products(torch.cat(pooled, dim=-1))
-        w = self.whole(whole_f)
+        means = [f.mean(-2), products.mean(-2), *([] if sample_scalars is None else [sample_scalars])]
+        whole_f = torch.cat(means, dim=-1)
+        whole_products = self.whole_products(whole_f)
+        w = self.whole(torch.cat([whole_f, whole_products, row.mean(-2)], dim=-1))
         up = self.point_up(torch.cat([h, row], dim=-1)) + self.point_whole(w)[..., None, :]
         gate, value = up.chunk(2, dim=-1)
         h = h + self.point_down(nn.functional.silu(gate) * value)
 
-        wholes = iter((self.whole_out(w) + self.whole_skip(whole_f)).unbind(-1)) if self.wholes else iter(())
-        c = (self.point_out(h) + self.point_skip(f)) if any(self.points) else None
-        points = iter(c.split([s for s in self.points if s], dim=-1)) if c is not None else iter(())
-        pairs = iter(self.pair_out(e).unbind(-1)) if self.pairs else iter(())
+        wholes = iter(self.whole_readout(whole_f, whole_products, w).unbind(-1)) if self.wholes else iter(())
+        sizes = [size for size in self.points if size]
+        points = iter(self.point_readout(f, products, h).split(sizes, dim=-1)) if sizes else iter(())
+        pairs = iter(self.pair_readout(e).unbind(-1)) if self.pairs else iter(())
 
         def coefficient(legs: int) -> Tensor:
             if legs == 0:
@@ -88,7 +97,9 @@ class SetCoefficients(nn.Module):
                 return values[..., 0]
             factors = values[..., 1:].unflatten(-1, (legs, self.rank))
             dense, diagonal = factors[..., 0, :], values[..., 0]
-            for leg in range(1, legs):  # Σ_a Π u^a, grown one leg at a time, and d_i on the diagonal i = j = …
+            for leg in range(
+                1, legs
+            ):  # Σ_a Π u^a, grown one leg at a time, and d_i on the diagonal i = j = …
                 following = factors[..., leg, :]
                 for _ in range(leg):
                     following = following.unsqueeze(-3)
@@ -98,4 +109,3 @@ class SetCoefficients(nn.Module):
             return dense + next(pairs) / k if legs == 2 else dense
 
         return [[coefficient(legs) for legs in part] for part in self.legs]
-

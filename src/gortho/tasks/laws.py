@@ -28,7 +28,9 @@ class Task:
         return self.x.shape[1]
 
 
-def synthetic(samples: int = 10_000, seed: int = 0, noise: float = 0.0, form: QuadraticForm | None = None) -> Task:
+def synthetic(
+    samples: int = 10_000, seed: int = 0, noise: float = 0.0, form: QuadraticForm | None = None
+) -> Task:
     """f(x) = 9 (x xᵀA)² + 2 x xᵀA with A of signature (2,2), x uniform in [-1, 1]⁴ (M10; the paper's task 1).
 
     A = Q diag(±U[0.5, 1.5]) Qᵀ comes from the same seed unless ``form`` is given; it is then used gauge-fixed, as are
