@@ -48,14 +48,19 @@ def gauge(A: Tensor, tolerance: float = ZERO_TOLERANCE) -> tuple[Tensor, Tensor,
 
     ‖A‖_F = √n. Semi-definite forms are made positive; otherwise the fewer eigenvalues are positive, so that
     Minkowski is diag(1, -1, -1, -1); with as many of both, the trace (if it vanishes, the first diagonal entry
-    that does not) is positive.
+    that does not, or else the first entry) is positive.
     """
-    A = A / torch.linalg.matrix_norm(A) * A.shape[-1] ** 0.5
+    size = A.shape[-1] ** 0.5
+    if (
+        abs(float(torch.linalg.matrix_norm(A)) / size - 1) > 1e-14
+    ):  # a stored form must come back to the last bit
+        A = A / A.abs().max()  # first, so that squares neither overflow nor vanish
+        A = A / torch.linalg.matrix_norm(A) * size
     eigenvalues = torch.linalg.eigvalsh(A)
     cut = tolerance * eigenvalues.abs().max()
     p, q = int((eigenvalues > cut).sum()), int((eigenvalues < -cut).sum())
     if p == q:
-        marks = torch.cat([A.trace()[None], A.diagonal(), A[0]])
+        marks = torch.cat([A.trace()[None], A.diagonal(), A.flatten()])
         flip = bool(marks[marks.abs() > cut][0] < 0)
     else:
         flip = p == 0 or (q != 0 and p > q)
@@ -70,7 +75,7 @@ class QuadraticForm:
     Args:
         A: symmetric matrix (n, n): nested list, array or tensor. It is stored gauge-fixed, in float64.
         names: names of the n coordinates, for printing.
-        tolerance: an eigenvalue below this fraction of the largest counts as zero in the signature.
+        tolerance: an eigenvalue below this fraction of the largest counts as zero in the signature (1e-8).
 
     >>> form = QuadraticForm([[-2, 0], [0, 2]], names=["t", "x"])
     >>> print(form)
@@ -84,10 +89,15 @@ class QuadraticForm:
     signature: Signature
     tolerance: float
 
-    def __init__(self, A: Any, names: Sequence[str] | None = None, tolerance: float = ZERO_TOLERANCE):
+    def __init__(self, A: Any, names: Sequence[str] | None = None, tolerance: float | None = None):
         if isinstance(A, QuadraticForm):
-            names = names or A.names
-            A = A._matrix
+            names, tolerance = names or A.names, A.tolerance if tolerance is None else tolerance
+            A = A._matrix  # type: ignore[attr-defined]
+        tolerance = ZERO_TOLERANCE if tolerance is None else float(tolerance)
+        if not 0 <= tolerance < 1:
+            raise ValueError(
+                f"tolerance = {tolerance}: give a fraction of the largest eigenvalue, 0 to below 1"
+            )
         matrix, eigenvalues, signature = gauge(checks.symmetric(A), tolerance)
         n = len(matrix)
         if names is None:
@@ -99,7 +109,7 @@ class QuadraticForm:
             "_eigenvalues": eigenvalues,
             "signature": signature,
             "names": tuple(str(name) for name in names),
-            "tolerance": float(tolerance),
+            "tolerance": tolerance,
         }.items():
             object.__setattr__(self, key, value)
 
@@ -262,7 +272,8 @@ class QuadraticForm:
         return f"{self.law()}   [{self.group_name}]"
 
     def __repr__(self) -> str:
-        return f"QuadraticForm({self._matrix.tolist()}, names={list(self.names)})"  # type: ignore[attr-defined]
+        unusual = "" if self.tolerance == ZERO_TOLERANCE else f", tolerance={self.tolerance!r}"
+        return f"QuadraticForm({self._matrix.tolist()}, names={list(self.names)}{unusual})"  # type: ignore[attr-defined]
 
     def to_json(self) -> str:
         """The form as JSON text; `from_json` reads it back to the last bit."""

@@ -151,22 +151,24 @@ class OrthogonalGroup:
     def reference(self, sign: int) -> Tensor:
         """A fixed eigenvector e of A with q(e) = sign, the one with the largest eigenvalue of that sign."""
         p, q, _ = self.form.signature
-        if sign > 0 and p or sign < 0 and q:
+        if (sign > 0 and p) or (sign < 0 and q):
             return self._standard_inverse[:, 0 if sign > 0 else p].clone()
         raise ValueError(f"the form {self.form} takes no value of sign {sign:+d}")
 
     def contains(self, g: Any, tolerance: float = 1e-10) -> Tensor:
-        """Whether gᵀAg = A, to ``tolerance`` relative to ‖A‖‖g‖² (the size of what cancels); ``(...,)`` bool.
+        """Whether gᵀAg = A, judged as hᵀJh = J for h = S g S⁻¹; ``(...,)`` bool.
 
-        For singular A the map must be invertible, too.
+        In the standard frame small eigenvalues of A weigh as much as large ones. ``tolerance`` is relative to
+        1 + ‖h‖², the size of what cancels. For singular A the map must be invertible, too.
         """
-        g = checks.square(g, "g", self.form.n)
-        g = g.double()
-        size = torch.linalg.matrix_norm(g)
-        error = torch.linalg.matrix_norm(g.mT @ self._A @ g - self._A)
-        inside = error <= tolerance * torch.linalg.matrix_norm(self._A) * (1 + size**2)
-        if self.form.signature.zero:
-            inside &= torch.linalg.svdvals(g)[..., -1] > tolerance * size
+        g = checks.square(g, "g", self.form.n).double()
+        p, q, zero = self.form.signature
+        J = torch.diag(torch.tensor([1.0] * p + [-1.0] * q + [0.0] * zero, dtype=g.dtype, device=g.device))
+        h = self._standard.to(g) @ g @ self._standard_inverse.to(g)
+        size = torch.linalg.matrix_norm(h)
+        inside = torch.linalg.matrix_norm(h.mT @ J @ h - J) <= tolerance * (1 + size**2)
+        if zero:
+            inside &= torch.linalg.svdvals(h)[..., -1] > tolerance * size
         return inside
 
     def sample(self, k: int, seed: int | torch.Generator = 0, max_boost: float = 1.0) -> Tensor:
@@ -230,8 +232,8 @@ class OrthogonalGroup:
 
     def _reference_like(self, q: Tensor) -> Tensor:
         p, minus, _ = self.form.signature
-        e = {s: self.reference(s).to(q) for s, has in ((1, p), (-1, minus)) if has}
-        return torch.where((q > 0)[..., None], e.get(1, e.get(-1)), e.get(-1, e.get(1)))
+        positive, negative = (self.reference(s if has else -s).to(q) for s, has in ((1, p), (-1, minus)))
+        return torch.where((q > 0)[..., None], positive, negative)
 
     def frame(self, X: Any) -> tuple[Tensor, Tensor]:
         """Indefinite QR of tuples ``(..., p, n)``: g(X) ∈ O(A) and the coordinates g(X) X ``(..., p, n)`` (M5).
@@ -245,7 +247,7 @@ class OrthogonalGroup:
         if X.ndim < 2:
             raise ValueError(f"X has shape {tuple(X.shape)}: give tuples (..., p, {self.form.n})")
         A = self._A.to(X)
-        p, q, zero = self.form.signature
+        p, q, _ = self.form.signature
         references = self._standard_inverse.mT.to(X)  # rows e_1 … e_n with q = +1 (p), -1 (q), 0
         signs = torch.tensor([1.0] * p + [-1.0] * q, dtype=X.dtype, device=X.device)
         free = torch.ones(*X.shape[:-2], p + q, dtype=torch.bool, device=X.device)  # references not used yet

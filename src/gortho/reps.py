@@ -42,12 +42,14 @@ class Metric:
 
     @classmethod
     def of(cls, form: Any, like: torch.Tensor | None = None) -> Metric:
-        """The metric of a `QuadraticForm`, with A⁻¹ scaled to ‖·‖_F = √n."""
+        """The metric of a `QuadraticForm`, with the adjugate scaled to ‖·‖_F = √n for A⁻¹."""
         A = form.matrix if like is None else form.matrix.to(like)
         if form.signature.zero:
             return cls(A, None)
         inverse = torch.linalg.inv(form.matrix)
-        inverse = inverse * (form.n**0.5 / torch.linalg.matrix_norm(inverse))
+        inverse = inverse * (
+            torch.linalg.det(form.matrix).sign() * form.n**0.5 / torch.linalg.matrix_norm(inverse)
+        )
         return cls(A, inverse.to(A))
 
 
@@ -64,6 +66,10 @@ class Rep:
 
     def differential(self, X: Any, y: Any) -> torch.Tensor:
         """dρ(X) y, the derivative of act(exp(tX), y) at t = 0."""
+        raise NotImplementedError
+
+    def fixed_values(self, form: Any, vectors: Any) -> torch.Tensor:
+        """Values fixed by the stabiliser of ``vectors (k, n)`` in O(A), as a spanning set ``(m, *shape)`` (M4)."""
         raise NotImplementedError
 
     @property
@@ -224,7 +230,7 @@ class DirectSum(Rep):
         if y.ndim == 0 or y.shape[-1] != self.size(n):
             raise ValueError(f"y has shape {tuple(y.shape)}, but values of {self} end in {self.shape(n)}")
         pieces = y.split([part.size(n) for part in self.summands], dim=-1)
-        return [piece.reshape(*y.shape[:-1], *part.shape(n)) for piece, part in zip(pieces, self.summands)]
+        return [piece.reshape((*y.shape[:-1], *part.shape(n))) for piece, part in zip(pieces, self.summands)]
 
     def join(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
         """The inverse of `split`."""
@@ -233,6 +239,10 @@ class DirectSum(Rep):
             for v, part in zip(values, self.summands)
         ]
         return torch.cat(flat, dim=-1)
+
+    def fixed_values(self, form: Any, vectors: Any) -> torch.Tensor:
+        blocks = [part.fixed_values(form, vectors) for part in self.summands]
+        return torch.block_diag(*(b.reshape(len(b), -1) for b in blocks))
 
     def act(self, g: Any, y: Any) -> torch.Tensor:
         g, y = checks.square(g, "g"), checks.as_tensor(y, "y")
@@ -313,6 +323,10 @@ def as_rep(output: str | Rep) -> Rep:
         raise TypeError(f"output = {output!r}: give a name or a rep object, such as 'vector' or Tensor(2, 0)")
     parts: list[Tensor] = []
     for word in output.split("+"):
+        general = re.fullmatch(r"\s*Tensor\((\d+),\s*(\d+)\)\s*", word)
+        if general is not None:
+            parts.append(Tensor(int(general[1]), int(general[2])))
+            continue
         match = re.fullmatch(r"\s*(?:(\d+)\s*\*)?\s*([a-z]+)\s*", word)
         if match is None or match[2] not in _BY_NAME or match[1] == "0":
             raise ValueError(

@@ -55,6 +55,11 @@ def equivariance_error(
     source, target = as_rep(rep_in), as_rep(rep_out)
     x = checks.as_tensor(x, "x").detach().to(torch.float64)
     checks.require_finite(x, "x")
+    shape = source.shape(form.n)
+    if x.ndim <= len(shape) or tuple(x.shape[x.ndim - len(shape) :]) != shape or 0 in x.shape:
+        raise ValueError(
+            f"x has shape {tuple(x.shape)}: give a batch (batch, ...) of {source} values, each {shape}"
+        )
     if isinstance(f, nn.Module):
         f = copy.deepcopy(f).to(dtype).eval()
 

@@ -7,6 +7,7 @@ from (seed, epoch) alone, so a run killed at any moment goes on from its last ch
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
@@ -156,11 +157,12 @@ def fit(
         held_out = check_data(net, validation[0], validation[1], (*validation[2:], None, None)[:2])
         train = data
     else:
-        if len(data[0]) < 4 or not 0 < validation < 1:  # type: ignore[arg-type]
+        samples = len(data[0])  # type: ignore[arg-type]
+        keep, out = split_indices(samples, validation, seed)
+        if samples < 4 or not 0 < validation < 1 or not len(keep):
             raise ValueError(
-                f"{len(data[0])} samples, validation share {validation}: give at least 4 and 0 < share < 1"
-            )  # type: ignore[arg-type]
-        keep, out = split_indices(len(data[0]), validation, seed)  # type: ignore[arg-type]
+                f"{samples} samples, validation share {validation}: give at least 4 and 0 < share < 1, with some left"
+            )
         train = [None if t is None else t[keep] for t in data]
         held_out = [None if t is None else t[out] for t in data]
     X = train[0]
@@ -168,7 +170,7 @@ def fit(
     if calibrate:
         net.calibrate(X, *train[1:])  # type: ignore[arg-type]
     if fabric is None:
-        precision = "64-true" if net.x_scale.dtype == torch.float64 else "32-true"
+        precision: Any = "64-true" if net.x_scale.dtype == torch.float64 else "32-true"
         fabric = Fabric(accelerator="cpu", devices=1, precision=precision)
     batch_size = min(batch_size, len(X) // fabric.world_size * fabric.world_size)
     if batch_size == 0 or batch_size % fabric.world_size:
@@ -222,6 +224,10 @@ def fit(
             if history.best_validation < EXACT:
                 history.ended = "the validation loss is down to rounding"
                 break
+            idle = min(len(history.train), len(history.validation) - 1 - history.best_epoch)
+            if patience is not None and idle >= patience:  # asked here, so that a resumed run stops too
+                history.ended = f"no better validation loss for {patience} epochs"
+                break
             order = torch.randperm(len(X), generator=torch.Generator().manual_seed(seed * 1_000_003 + epoch))
             total = 0.0
             for step in range(steps_per_epoch):
@@ -251,9 +257,6 @@ def fit(
                 history.ended = (
                     f"the loss became {history.train[-1]} in epoch {epoch}: try a smaller lr than {lr}"
                 )
-                break
-            if patience is not None and len(history.validation) - 1 - history.best_epoch >= patience:
-                history.ended = f"no better validation loss for {patience} epochs"
                 break
         if polish and history.best_validation >= EXACT:
             net.load_state_dict(best)
@@ -287,13 +290,18 @@ def second_order(
     loss: Loss,
     steps: int,
 ) -> Iterator[float]:
-    """Full-batch L-BFGS in float64; yields the validation loss after each tenth step, the network in that state."""
-    dtype = net.x_scale.dtype
-    net.double()
-    wide = [[None if t is None else t.double() for t in data] for data in (train, held_out)]
-    inputs, target, *given = wide[0]
+    """Full-batch L-BFGS in float64; yields the validation loss after each tenth step, the network in that state.
+
+    It works on a copy: changing the dtype of the network itself would cut its parameters loose from the hooks by
+    which several processes exchange gradients.
+    """
+    wide = copy.deepcopy(net).double()
+    ids = {id(p) for p in parameters}
+    chosen = [w for w, p in zip(wide.parameters(), net.parameters()) if id(p) in ids]
+    inputs, target, *given = (None if t is None else t.double() for t in train)
+    held_out = [None if t is None else t.double() for t in held_out]
     optimizer = torch.optim.LBFGS(
-        parameters,
+        chosen,
         max_iter=10,
         history_size=50,
         tolerance_grad=0.0,  # losses of 1e-9 are nothing unusual here: the defaults would stop at once
@@ -303,19 +311,17 @@ def second_order(
 
     def closure() -> Tensor:
         optimizer.zero_grad()
-        value = loss(net(inputs, *given), target)  # type: ignore[arg-type]
+        value = loss(wide(inputs, *given), target)  # type: ignore[arg-type]
         value.backward()
         return value
 
-    try:
-        for _ in range(max(1, steps // 10)):
-            optimizer.step(closure)
-            score = evaluate(net, wide[1], loss)
-            yield score
-            if score < EXACT:
-                return
-    finally:
-        net.to(dtype)
+    for _ in range(max(1, steps // 10)):
+        optimizer.step(closure)
+        score = evaluate(wide, held_out, loss)
+        net.load_state_dict(wide.state_dict())
+        yield score
+        if score < EXACT:
+            return
 
 
 def predict(net: EquivariantNet, x: Any, point_scalars: Any = None, sample_scalars: Any = None) -> Tensor:

@@ -8,14 +8,15 @@ from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import FixedForm, LearnableForm
 from gortho.nn.frame import FrameNet
 from gortho.nn.paper import HouseholderNet, PaperNet
+from gortho.nn.plain import PlainNet
 
 NETWORKS: dict[str, type[EquivariantNet]] = {
-    net.kind: net for net in (EquivariantNet, FrameNet, PaperNet, HouseholderNet)
+    net.kind: net for net in (EquivariantNet, FrameNet, PaperNet, HouseholderNet, PlainNet)
 }
 
 
 def network(kind: str, form: Any, **options: Any) -> EquivariantNet:
-    """Make a network by the name of its kind: "basis", "frame", "paper" or "householder"."""
+    """Make a network by the name of its kind: "basis", "frame", "paper", "householder" or "plain"."""
     if kind not in NETWORKS:
         raise ValueError(f"kind {kind!r}: choose from {', '.join(NETWORKS)}")
     return NETWORKS[kind](form, **options)
@@ -29,5 +30,6 @@ __all__ = [
     "HouseholderNet",
     "LearnableForm",
     "PaperNet",
+    "PlainNet",
     "network",
 ]

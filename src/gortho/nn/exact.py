@@ -117,14 +117,14 @@ class EquivariantNet(nn.Module):
     def forward(
         self, x: Tensor, point_scalars: Tensor | None = None, sample_scalars: Tensor | None = None
     ) -> Tensor:
-        """Predict for ``x (batch, p, n)``, or ``(batch, n)`` with one point; scalars ``(batch, p, s)``, ``(batch, s)``."""
+        """Predict for ``x (batch, p, n)``, or ``(batch, n)`` with one point.
+
+        Scalars are ``(batch, p, s)`` and ``(batch, s)``.
+        """
         X = self._tuples(x)
-        point = self._scalars(
-            point_scalars, "point_scalars", (len(X), self.points, self.point_scalars), self.point_shift
-        )
-        sample = self._scalars(
-            sample_scalars, "sample_scalars", (len(X), self.sample_scalars), self.sample_shift
-        )
+        point_shape, sample_shape = (*X.shape[:2], self.point_scalars), (X.shape[0], self.sample_scalars)
+        point = self._scalars(point_scalars, "point_scalars", point_shape, self.point_shift)
+        sample = self._scalars(sample_scalars, "sample_scalars", sample_shape, self.sample_shift)
         raw = self.values(X / self.x_scale, (point, sample))
         scaled = [v * self.y_scale[i] + self.y_shift[i] for i, v in enumerate(raw)]
         return self.rep.join(scaled) if isinstance(self.rep, DirectSum) else scaled[0]
@@ -146,16 +146,27 @@ class EquivariantNet(nn.Module):
         return x
 
     def _scalars(self, s: Tensor | None, what: str, shape: tuple[int, ...], shift: Tensor) -> Tensor | None:
-        if not shape[-1]:
-            if s is not None:
+        if s is None:
+            if shape[-1]:
                 raise ValueError(
-                    f"{what} were given, but the network was made without: set {what}={s.shape[-1]}"
+                    f"{what} is missing: the network was made with {what}={shape[-1]}, give {shape}"
                 )
             return None
-        if self.set_like and s is not None and s.ndim == 3:
-            shape = (shape[0], s.shape[1], shape[-1])
-        if s is None or tuple(s.shape) != shape:
-            raise ValueError(f"{what} has shape {None if s is None else tuple(s.shape)}, expected {shape}")
+        if not isinstance(s, Tensor):
+            raise TypeError(f"{what} is a {type(s).__name__}: give a torch tensor, e.g. torch.as_tensor(...)")
+        if not shape[-1]:
+            raise ValueError(
+                f"{what} of shape {tuple(s.shape)} were given, but the network was made without: set {what}="
+                f"{s.shape[-1] if s.ndim else 1}"
+            )
+        if tuple(s.shape) != shape:
+            raise ValueError(f"{what} has shape {tuple(s.shape)}, expected {shape}")
+        if s.dtype != self.x_scale.dtype:
+            raise TypeError(
+                f"{what} is {s.dtype}, the network {self.x_scale.dtype}: use {what}.to(net dtype)"
+            )
+        if self.check_values and not torch.compiler.is_compiling():
+            checks.require_finite(s, what)
         return (s - shift[0]) / shift[1]
 
     @torch.no_grad()

@@ -24,6 +24,7 @@ class FixedForm(nn.Module):
         super().__init__()
         self.quadratic_form = form
         self.n = form.n
+        self.rank = form.n - form.signature.zero
         self.singular = form.signature.zero > 0
         for name, tensor in self._exact().items():
             self.register_buffer(name, tensor.to(torch.get_default_dtype()))
@@ -107,7 +108,7 @@ class LearnableForm(nn.Module):
         super().__init__()
         if n < 1:
             raise ValueError(f"n = {n}: a form needs at least one dimension")
-        self.n, self.names = n, names
+        self.n, self.rank, self.names = n, n, names
         generator = random_generator(seed)
         p, q, *_ = signature or random_signature(n, generator)
         if p + q != n:
@@ -118,6 +119,8 @@ class LearnableForm(nn.Module):
         sizes = 0.5 + torch.rand(n, dtype=torch.float64, generator=generator)
         values = sizes * torch.tensor([1.0] * p + [-1.0] * q, dtype=torch.float64)
         if start is not None:
+            if start.n != n:
+                raise ValueError(f"the start is a form in {start.n} dimensions, not {n}: give one in {n}")
             values, Q = torch.linalg.eigh(start.matrix)
             U = Q.T
         self.parametrisation = parametrisation
@@ -138,7 +141,7 @@ class LearnableForm(nn.Module):
         if self.parametrisation == "symmetric":
             A = self.entries + self.entries.mT
         else:
-            U = self.rotation.weight
+            U: Any = self.rotation.weight
             A = U.mT * self.values @ U
         return A * (self.n**0.5 / torch.linalg.matrix_norm(A, keepdim=True))
 
@@ -154,11 +157,14 @@ class LearnableForm(nn.Module):
         """A, and the adjugate of A scaled to ‖·‖_F = √n in place of A⁻¹.
 
         The adjugate det(A) A⁻¹ differs from A⁻¹ by a factor, which the coefficients absorb, and stays finite
-        where an eigenvalue changes its sign: no wall between signatures (M7).
+        where an eigenvalue changes its sign: no wall between signatures (M7). On the wall itself, where the
+        determinant is zero, the inverse is taken a step of √ε beside it (ε the rounding of the dtype).
         """
         A = self.matrix()
-        inverse, _ = torch.linalg.inv_ex(A)
-        sign = torch.linalg.det(A).sign()
+        beside = torch.where(torch.linalg.det(A.detach()) == 0, torch.finfo(A.dtype).eps ** 0.5, 0.0)
+        regular = A + beside * torch.eye(self.n, dtype=A.dtype, device=A.device)
+        inverse, _ = torch.linalg.inv_ex(regular)
+        sign = torch.linalg.det(regular.detach()).sign()
         scale = sign * self.n**0.5 / torch.linalg.matrix_norm(inverse)
         return Metric(A, inverse * scale)
 

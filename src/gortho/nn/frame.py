@@ -29,7 +29,7 @@ class FrameNet(EquivariantNet):
                 "a frame needs an order of the points: use the basis form (EquivariantNet) for sets"
             )
         scalars = self.points * self.point_scalars + self.sample_scalars
-        self.vectors = min(self.points, self.n)
+        self.vectors = min(self.points, self.form.rank)  # more have a null remainder always
         coordinates = (
             self.points * self.vectors
         )  # ⟨f_i, x_j⟩: functions of the Gram matrix, given to save learning them

@@ -21,11 +21,11 @@ class Products(nn.Module):
 
     def __init__(self, features: int, products: int):
         super().__init__()
-        self.left = nn.Linear(features, products)
-        self.right = nn.Linear(features, products)
+        self.factors = nn.Linear(features, 2 * products)  # P and Q
 
     def forward(self, f: Tensor) -> Tensor:
-        return self.left(f) * self.right(f)
+        left, right = self.factors(f).chunk(2, dim=-1)
+        return left * right
 
 
 class Readout(nn.Module):
@@ -50,16 +50,17 @@ class Readout(nn.Module):
 
 
 class GatedMLP(nn.Module):
-    """A residual network whose blocks multiply: h ← h + W(silu(Uh) · Vh), on asinh of its input."""
+    """A residual network whose blocks multiply: h ← h + W(silu(Uh) · Vh), on asinh of its input (if ``embed``)."""
 
-    def __init__(self, features: int, width: int, depth: int):
+    def __init__(self, features: int, width: int, depth: int, embed: bool = True):
         super().__init__()
+        self.embed = embed
         self.first = nn.Linear(features, width)
         self.up = nn.ModuleList(nn.Linear(width, 2 * width) for _ in range(depth))
         self.down = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
 
     def forward(self, f: Tensor) -> Tensor:
-        h = self.first(torch.asinh(f))
+        h = self.first(torch.asinh(f) if self.embed else f)
         for up, down in zip(self.up, self.down):
             gate, value = up(h).chunk(2, dim=-1)
             h = h + down(nn.functional.silu(gate) * value)

@@ -8,6 +8,8 @@ vector they cannot even represent f(x₁, x₂) = x₂.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -40,9 +42,10 @@ class PaperNet(EquivariantNet):
     def build_scale_net(self, width: int, depth: int) -> None:
         """Make φ_s."""
         self.scale_net = nn.Sequential(GatedMLP(self.n, width, depth), nn.Linear(width, self.n**2))
+        last: Any = self.scale_net[1]
         with torch.no_grad():  # start near the identity, so that φ_s⁻¹ exists
-            self.scale_net[1].weight.mul_(0.1)
-            self.scale_net[1].bias.copy_(torch.eye(self.n).flatten())
+            last.weight.mul_(0.1)
+            last.bias.copy_(torch.eye(self.n).flatten())
 
     def unit(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """x₁/√|q(x₁)| and q(x₁)."""

@@ -6,7 +6,7 @@ Three levels see each other: pairs (functions of ⟨x_i, x_j⟩, few channels si
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,9 @@ from gortho.reps import Tensor as TensorRep
 class SetCoefficients(nn.Module):
     """Coefficients c, c_i, c_ij, … of a set: renumbering the points renumbers them.
 
-    ``width`` is that of the network of the whole; points have a quarter and pairs an eighth as many channels.
+    ``width`` is that of the widest layer, a gated one of the whole; the whole carries half as many channels, a
+    point an eighth and a pair a thirty-second, since there are k points and k² pairs to one whole. Short polynomials
+    go to the readouts directly; only the deep part sees the invariants through asinh.
     """
 
     def __init__(
@@ -33,30 +35,31 @@ class SetCoefficients(nn.Module):
         super().__init__()
         self.legs = [[len(t.legs) for t in part.terms(singular)] for part in parts]
         flat = [legs for part in self.legs for legs in part]
-        point, pair = max(8, width // 4), max(4, width // 8)
+        whole, point, pair = max(8, width // 2), max(8, width // 8), max(4, width // 32)
         rank = 4  # number of products of per-point coefficients in c_ij…
         self.rank = rank
         features = 2 + point_scalars
-        self.products = Products(features, point)
-        self.point_in = nn.Linear(features + point, point)
+        # Enough products that they span the quadratics of a point's own invariants, which mass and |r|² need.
+        products = max(point, min(32, (features + 1) * (features + 2) // 2))
+        self.products = Products(features, products)
+        self.point_in = nn.Linear(features, point)
         self.pair_in = nn.Linear(2, pair)
-        self.left, self.right = nn.Linear(point, pair, bias=False), nn.Linear(point, pair, bias=False)
-        pooled = (
-            features + point + sample_scalars
-        )  # means of invariants and of their products count as first order
-        self.whole_products = Products(pooled, point)
-        self.whole = GatedMLP(pooled + point + pair, width, depth)
-        self.point_up = nn.Linear(point + pair, 2 * point)
-        self.point_whole = nn.Linear(width, 2 * point, bias=False)
-        self.point_down = nn.Linear(point, point)
-        # Where each coefficient is read off; products of point coefficients must not all start at zero.
+        self.ends = nn.Linear(point, 2 * pair, bias=False)
+        # Means of invariants and of their products count as first order.
+        pooled = features + products + sample_scalars
+        self.whole = GatedMLP(features + sample_scalars + pair, whole, depth, embed=False)
+        # Where each coefficient is read off; products of point coefficients must not all start at zero. Only what
+        # the output needs is made, because weights without a gradient stop training on several processes.
         self.wholes = sum(1 for legs in flat if legs == 0)
         self.points = [(1 if legs == 1 else 1 + legs * rank) if legs else 0 for legs in flat]
         self.pairs = sum(1 for legs in flat if legs == 2)
         if self.wholes:
-            self.whole_readout = Readout(pooled, point, width, self.wholes)
+            self.whole_products = Products(pooled, point)
+            self.whole_readout = Readout(pooled, point, whole, self.wholes)
         if any(self.points):
-            self.point_readout = Readout(features, point, point, sum(self.points), scale=0.01)
+            self.point_up = nn.Linear(point + pair, 2 * point)
+            self.point_whole = nn.Linear(whole, 2 * point, bias=False)
+            self.point_readout = Readout(features, products, point, sum(self.points), scale=0.01)
         if self.pairs:
             self.pair_readout = nn.Linear(pair, self.pairs)
             nn.init.zeros_(self.pair_readout.weight)
@@ -66,27 +69,28 @@ class SetCoefficients(nn.Module):
         self, gram: Tensor, point_scalars: Tensor | None, sample_scalars: Tensor | None
     ) -> list[list[Tensor]]:
         k = gram.shape[-1]
-        own = gram.diagonal(dim1=-2, dim2=-1)
-        given = (
-            [own, gram.mean(-1)] if point_scalars is None else [own, gram.mean(-1), *point_scalars.unbind(-1)]
-        )
-        f = torch.stack(given, dim=-1)
+        given = [gram.diagonal(dim1=-2, dim2=-1)[..., None], gram.mean(-1, keepdim=True)]
+        f = torch.cat(given if point_scalars is None else [*given, point_scalars], dim=-1)
         products = self.products(f)
-        h = self.point_in(torch.asinh(torch.cat([f, products], dim=-1)))
-        embedded = self.pair_in(torch.stack([gram, torch.asinh(gram)], dim=-1))
-        e = nn.functional.silu(embedded + self.left(h)[..., :, None, :] + self.right(h)[..., None, :, :])
+        embedded = torch.asinh(f)
+        h = self.point_in(embedded)
+        left, right = self.ends(h).chunk(2, dim=-1)
+        e = self.pair_in(torch.stack([gram, torch.asinh(gram)], dim=-1))
+        e = nn.functional.silu(e + left[..., :, None, :] + right[..., None, :, :])
         row = e.mean(-2)
-        means = [f.mean(-2), products.mean(-2), *([] if sample_scalars is None else [sample_scalars])]
-        whole_f = torch.cat(means, dim=-1)
-        whole_products = self.whole_products(whole_f)
-        w = self.whole(torch.cat([whole_f, whole_products, row.mean(-2)], dim=-1))
-        up = self.point_up(torch.cat([h, row], dim=-1)) + self.point_whole(w)[..., None, :]
-        gate, value = up.chunk(2, dim=-1)
-        h = h + self.point_down(nn.functional.silu(gate) * value)
+        given = [] if sample_scalars is None else [sample_scalars]
+        w = self.whole(torch.cat([embedded.mean(-2), row.mean(-2), *map(torch.asinh, given)], dim=-1))
 
-        wholes = iter(self.whole_readout(whole_f, whole_products, w).unbind(-1)) if self.wholes else iter(())
-        sizes = [size for size in self.points if size]
-        points = iter(self.point_readout(f, products, h).split(sizes, dim=-1)) if sizes else iter(())
+        wholes: Iterator[Tensor] = iter(())
+        if self.wholes:
+            whole_f = torch.cat([f.mean(-2), products.mean(-2), *given], dim=-1)
+            wholes = iter(self.whole_readout(whole_f, self.whole_products(whole_f), w).unbind(-1))
+        points: Iterator[Tensor] = iter(())
+        if any(self.points):
+            up = self.point_up(torch.cat([h, row], dim=-1)) + self.point_whole(w)[..., None, :]
+            gate, value = up.chunk(2, dim=-1)
+            read = self.point_readout(f, products, nn.functional.silu(gate) * value)
+            points = iter(read.split([size for size in self.points if size], dim=-1))
         pairs = iter(self.pair_readout(e).unbind(-1)) if self.pairs else iter(())
 
         def coefficient(legs: int) -> Tensor:
@@ -95,17 +99,17 @@ class SetCoefficients(nn.Module):
             values = next(points)
             if legs == 1:
                 return values[..., 0]
-            factors = values[..., 1:].unflatten(-1, (legs, self.rank))
-            dense, diagonal = factors[..., 0, :], values[..., 0]
-            for leg in range(
-                1, legs
-            ):  # Σ_a Π u^a, grown one leg at a time, and d_i on the diagonal i = j = …
-                following = factors[..., leg, :]
-                for _ in range(leg):
-                    following = following.unsqueeze(-3)
-                dense = dense.unsqueeze(-2) * following
+            diagonal, *factors = values.split([1, *[self.rank] * legs], dim=-1)
+            diagonal = diagonal[..., 0]
+            for _ in range(1, legs):  # d_i on the diagonal i = j = …
                 diagonal = torch.diag_embed(diagonal)
-            dense = dense.sum(-1) / k + diagonal
-            return dense + next(pairs) / k if legs == 2 else dense
+            if legs == 2:
+                return diagonal + (factors[0] @ factors[1].mT + next(pairs)) / k
+            dense = factors[0]  # Σ_a Π u^a, grown one leg at a time
+            for leg, factor in enumerate(factors[1:], 1):
+                for _ in range(leg):
+                    factor = factor.unsqueeze(-3)
+                dense = dense.unsqueeze(-2) * factor
+            return diagonal + dense.sum(-1) / k
 
         return [[coefficient(legs) for legs in part] for part in self.legs]

@@ -1,0 +1,290 @@
+"""What a discovery hands back: the verdict, the form with its intervals, and a predictor that respects it exactly."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from gortho.discovery.joint import Restart
+from gortho.discovery.verdict import Evidence, Verdict
+from gortho.forms import QuadraticForm
+from gortho.nn.exact import EquivariantNet
+from gortho.nn.form import FixedForm
+from gortho.reps import as_rep
+from gortho.testing import equivariance_error
+from gortho.training import predict
+
+_FORMAT = "gortho discovery 1"
+
+
+class NotAccepted(UserWarning):
+    """A prediction was asked of a form that the verdict does not accept."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One row of the table of held-out errors."""
+
+    model: str
+    mse: float
+    relative_mse: float
+    parameters: int
+    note: str = ""
+
+
+@dataclass
+class Discovery:
+    """The answer to: is there a quadratic form behind my data, which one, and how sure are you?
+
+    Attributes:
+        verdict: `Verdict.FOUND`, `NONE` or `UNDERDETERMINED`; ``reason`` and ``advice`` say why and what to do.
+        confidence: probability that the signature is right (see `gortho.discovery.verdict.confidence`).
+        candidate: the best form there is, whatever the verdict; ``form`` is the same, but only when FOUND.
+        entry_errors, eigenvalue_errors: standard errors from bootstrap refits.
+        network: the predictor, in float64, with the candidate frozen inside.
+        certificate: relative equivariance error of the predictor by largest boost, in float64.
+        evidence: the measurements behind the verdict.
+        restarts: where every start of the search ended, with its history.
+    """
+
+    verdict: Verdict
+    reason: str
+    advice: str
+    confidence: float
+    output: str
+    names: tuple[str, ...]
+    candidate: QuadraticForm | None = None
+    entry_errors: np.ndarray | None = None
+    eigenvalue_errors: np.ndarray | None = None
+    network: EquivariantNet | None = None
+    network_options: dict[str, Any] = field(default_factory=dict)
+    evidence: Evidence | None = None
+    peers: list[Peer] = field(default_factory=list)
+    certificate: dict[float, float] = field(default_factory=dict)
+    free_certificate: dict[float, float] = field(default_factory=dict)
+    restarts: list[Restart] = field(default_factory=list)
+    held_out: tuple[np.ndarray, np.ndarray] | None = None  # true and predicted, flat
+    notices: list[str] = field(default_factory=list)
+    facts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def form(self) -> QuadraticForm | None:
+        """The discovered form; None unless the verdict is FOUND."""
+        return self.candidate if self.verdict is Verdict.FOUND else None
+
+    @property
+    def group_name(self) -> str | None:
+        """The name of the discovered group; None unless FOUND."""
+        return self.form.group_name if self.form else None
+
+    @property
+    def generators(self) -> np.ndarray | None:
+        """Orthonormal generators of the candidate's group, ``(d, n, n)``."""
+        return self.candidate.group().algebra().numpy() if self.candidate else None
+
+    @property
+    def intervals(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """95 % intervals of the entries of the gauge-fixed A: lower and upper ``(n, n)``."""
+        if self.candidate is None or self.entry_errors is None:
+            return None
+        A = self.candidate.matrix.numpy()
+        return A - 1.96 * self.entry_errors, A + 1.96 * self.entry_errors
+
+    def _network(self) -> EquivariantNet:
+        if self.network is None:
+            raise ValueError(f"there is no predictor: the verdict is {self.verdict} ({self.reason})")
+        if self.verdict is not Verdict.FOUND:
+            warnings.warn(
+                f"predicting with a form that was not accepted: {self.verdict}", NotAccepted, stacklevel=3
+            )
+        return self.network
+
+    def predict(self, X: Any, scalars: Any = None) -> np.ndarray:
+        """Predictions ``(N, …)`` for inputs as in `discover`, exactly equivariant under the candidate's group."""
+        from gortho.discovery.discover import as_tuples, split_scalars
+
+        net = self._network()
+        points = as_tuples(X)
+        point, sample = split_scalars(scalars, points.shape[1] if points.ndim == 3 else 1)
+        return predict(net, points, point, sample).numpy()
+
+    def equivariance_error(self, X: Any, scalars: Any = None, max_boost: float = 1.0, seed: int = 0) -> float:
+        """Relative equivariance error of the predictor on given inputs, in float64."""
+        from gortho.discovery.discover import as_tuples, split_scalars
+
+        net = self._network()
+        points = as_tuples(X)
+        given = [
+            None if s is None else torch.as_tensor(s)
+            for s in split_scalars(scalars, points.shape[1] if points.ndim == 3 else 1)
+        ]
+        return equivariance_error(
+            net,
+            net.form.value(),
+            "vector",
+            net.rep,
+            points,
+            max_boost=max_boost,
+            seed=seed,
+            arguments=tuple(given),
+        )
+
+    # Words
+
+    def headline(self) -> str:
+        """The verdict in one sentence."""
+        if self.verdict is Verdict.FOUND and self.candidate is not None:
+            sure = (
+                f"confidence {100 * self.confidence:.0f} %"
+                if self.confidence < 0.995
+                else "confidence above 99 %"
+            )
+            return f"The data respects a quadratic form with group {self.candidate.group_name} ({sure})."
+        return {
+            Verdict.NONE: "The data does not respect any quadratic form.",
+            Verdict.UNDERDETERMINED: "The data cannot tell whether, or which, quadratic form it respects.",
+            Verdict.FOUND: "",
+        }[self.verdict]
+
+    def __str__(self) -> str:
+        lines = [f"{self.verdict.name}: {self.headline()}"]
+        if self.candidate is not None:
+            label = "law" if self.verdict is Verdict.FOUND else "best candidate, not accepted"
+            lines.append(f"  {label}: {self.candidate}")
+            values = self.candidate.eigenvalues.tolist()
+            errors = (
+                [math.nan] * len(values)
+                if self.eigenvalue_errors is None
+                else self.eigenvalue_errors.tolist()
+            )
+            lines.append(
+                "  eigenvalues: " + ", ".join(f"{v:.3f} ± {1.96 * e:.3f}" for v, e in zip(values, errors))
+            )
+        lines.append(f"  why: {self.reason}")
+        lines.append(f"  next: {self.advice}")
+        for peer in self.peers:
+            lines.append(
+                f"  held-out error, {peer.model}: {peer.relative_mse:.2e} of the variance (MSE {peer.mse:.2e})"
+            )
+        if self.certificate:
+            boost, error = next(reversed(self.certificate.items()))
+            lines.append(f"  equivariance error of the predictor (boosts to {boost:g}): {error:.1e}")
+        lines += [f"  note: {notice}" for notice in self.notices]
+        return "\n".join(lines)
+
+    # Files
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write the report, one self-contained HTML page."""
+        from gortho.discovery.page import report_data
+        from gortho.report import render
+
+        path = Path(path)
+        path.write_text(render(report_data(self)), encoding="utf-8")
+        return path
+
+    def save(self, directory: str | Path) -> Path:
+        """Write the discovery to a directory: weights as safetensors, all else as JSON."""
+        directory = Path(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        content: dict[str, Any] = {
+            "format": _FORMAT,
+            "verdict": self.verdict.name,
+            "candidate": None if self.candidate is None else json.loads(self.candidate.to_json()),
+            "entry_errors": None if self.entry_errors is None else self.entry_errors.tolist(),
+            "eigenvalue_errors": None if self.eigenvalue_errors is None else self.eigenvalue_errors.tolist(),
+            "evidence": None if self.evidence is None else asdict(self.evidence),
+            "peers": [asdict(peer) for peer in self.peers],
+            "certificate": list(self.certificate.items()),
+            "free_certificate": list(self.free_certificate.items()),
+            "restarts": [vars(r) | {"form": json.loads(r.form.to_json())} for r in self.restarts],
+            "held_out": None if self.held_out is None else [part.tolist() for part in self.held_out],
+        }
+        plain = ("reason", "advice", "confidence", "output", "names", "network_options", "notices", "facts")
+        content |= {name: getattr(self, name) for name in plain}
+        (directory / "discovery.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
+        if self.network is not None:
+            state = {name: t.contiguous() for name, t in self.network.state_dict().items()}
+            save_file(state, directory / "network.safetensors")
+        return directory
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Discovery:
+        """Read what `save` wrote."""
+        directory = Path(directory)
+        path = directory / "discovery.json"
+        if not path.is_file():
+            raise FileNotFoundError(f"{directory} holds no discovery.json: give a directory written by save")
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if content.pop("format") != _FORMAT:
+                raise KeyError("format")
+            candidate = content["candidate"]
+            content["candidate"] = None if candidate is None else _form(candidate)
+            content["verdict"] = Verdict[content["verdict"]]
+            content["names"] = tuple(content["names"])
+            for name in ("entry_errors", "eigenvalue_errors"):
+                content[name] = None if content[name] is None else np.array(content[name])
+            content["evidence"] = None if content["evidence"] is None else Evidence(**content["evidence"])
+            content["peers"] = [Peer(**peer) for peer in content["peers"]]
+            content["certificate"] = {float(b): float(e) for b, e in content["certificate"]}
+            content["free_certificate"] = {float(b): float(e) for b, e in content["free_certificate"]}
+            content["restarts"] = [Restart(**(r | {"form": _form(r["form"])})) for r in content["restarts"]]
+            if content["held_out"] is not None:
+                content["held_out"] = tuple(np.array(part) for part in content["held_out"])
+        except (KeyError, TypeError, json.JSONDecodeError) as error:
+            raise ValueError(f"{path} is not a saved discovery, or of another version ({error!r})") from None
+        found = cls(**content)
+        weights = directory / "network.safetensors"
+        if found.candidate is not None and weights.exists():
+            found.network = build_network(found.candidate, found.output, found.network_options)
+            found.network.load_state_dict(load_file(weights))
+        return found
+
+    def export(self, path: str | Path, batch: int | None = None) -> Path:
+        """Write the predictor with A frozen: ``.pt2`` for torch.export, ``.onnx`` for ONNX (extra ``export``).
+
+        The exported model takes float64 tensors x ``(batch, p, n)`` and the scalars, if any; any batch size works.
+        """
+        net, path = self._network(), Path(path)
+        example: list[Tensor] = [torch.randn(4, net.points, net.n, dtype=torch.float64)]
+        names = ["x"]
+        if net.point_scalars:
+            example.append(torch.randn(4, net.points, net.point_scalars, dtype=torch.float64))
+            names.append("point_scalars")
+        if net.sample_scalars:
+            example.append(torch.randn(4, net.sample_scalars, dtype=torch.float64))
+            names.append("sample_scalars")
+        size = torch.export.Dim("batch", min=1)
+        program = torch.export.export(
+            net, (), dict(zip(names, example)), dynamic_shapes={name: {0: size} for name in names}
+        )
+        if path.suffix == ".pt2":
+            torch.export.save(program, path)
+        elif path.suffix == ".onnx":
+            try:
+                torch.onnx.export(program, dynamo=True, verbose=False).save(path)  # type: ignore[union-attr]
+            except ModuleNotFoundError as error:
+                raise ImportError(f"ONNX export needs {error.name}: pip install 'gortho[export]'") from None
+        else:
+            raise ValueError(f"{path.name}: choose the suffix .pt2 (torch.export) or .onnx")
+        return path
+
+
+def _form(content: dict[str, Any]) -> QuadraticForm:
+    return QuadraticForm.from_json(json.dumps(content))
+
+
+def build_network(form: QuadraticForm, output: str, options: dict[str, Any]) -> EquivariantNet:
+    """The predictor's architecture around a frozen form, in float64."""
+    net = EquivariantNet(FixedForm(form), output=as_rep(output), **options).double()
+    return net.eval()

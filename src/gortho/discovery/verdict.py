@@ -1,0 +1,160 @@
+"""The verdict: what the evidence allows to say, and why (FOUND, NONE or UNDERDETERMINED).
+
+A form is FOUND only if three things hold: a predictor that respects it explains the held-out data, nothing that
+ignores it does better or finds structure in what it leaves over, and the data pins it down, so that independent
+searches and bootstrap refits end at the same one.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.stats import norm
+
+#: A found form leaves at most this share of the variance unexplained on held-out data.
+MAX_UNEXPLAINED = 0.35
+#: Above this share of unexplained variance, the inputs say nothing on the targets at all.
+NOTHING_EXPLAINED = 0.95
+#: Structure in the residuals counts when a free model removes this share of them …
+STRUCTURE_GAIN = 0.25
+#: … which is this share of the targets' variance (below, it is the networks' own imperfection) …
+STRUCTURE_SHARE = 1e-3
+#: … and the paired test on held-out samples is this sure.
+SIGNIFICANCE = 1e-3
+#: Refits farther than this from the found form (median d_PA) mean that the data does not pin it down.
+MAX_SPREAD = 0.25
+#: Restarts whose validation error is within this factor of the best should end at the same form.
+NEAR_BEST = 1.5
+#: Two forms agree when their algebras are closer than this (d_PA).
+AGREEMENT = 0.3
+#: An eigenvalue is called zero when it is below this share of the largest and its interval holds zero.
+ZERO_SHARE = 0.04
+
+
+class Verdict(enum.Enum):
+    """What the data says about a quadratic form; ``reason`` gives the meaning, a `Discovery` the grounds."""
+
+    FOUND = "the data respects a quadratic form, and the form is pinned down"
+    NONE = "the data does not respect any quadratic form"
+    UNDERDETERMINED = "the data cannot tell whether, or which, quadratic form it respects"
+
+    @property
+    def reason(self) -> str:
+        """What this verdict means, in plain words."""
+        return self.value
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass
+class Evidence:
+    """Everything the verdict rests on, measured on data that no fit has seen unless said otherwise."""
+
+    samples: int
+    unexplained: float  # relative mean squared error of the equivariant predictor, held out
+    free_unexplained: float  # the same of the best unconstrained model
+    free_p: float  # p that the unconstrained model is better, paired
+    structure_gain: float  # share of the predictor's squared residuals that a free model removes
+    structure_p: float
+    restarts: int
+    near_best: int  # restarts that end about as well as the best one
+    agreeing: int  # of these, how many end at the same form
+    refit_distances: list[float] = field(default_factory=list)  # d_PA of bootstrap refits to the found form
+    signature_votes: float = 0.0  # share of refits with the found signature
+    weakest_eigenvalue: float = math.inf  # smallest |λ| over its standard error, zero directions left out
+    zero_directions: int = 0
+    spectral_gap: float | None = None
+    spectral_residual: float | None = None
+
+    @property
+    def spread(self) -> float:
+        """Median d_PA of the refits."""
+        return float(np.median(self.refit_distances)) if self.refit_distances else math.inf
+
+
+def percent(share: float) -> str:
+    """A share for a sentence: 12 %, 0.3 %, below 0.01 %."""
+    if share < 1e-4:
+        return "below 0.01 %"
+    return f"{100 * share:.2g} %"
+
+
+def confidence(e: Evidence) -> float:
+    """Probability that the signature is right and the form is not an artefact, from the evidence.
+
+    The product of: no eigenvalue has changed its sign by chance (normal, by its bootstrap error), the refits' votes
+    (with one more vote of each kind, so that few refits never give certainty), and the agreement of restarts.
+    """
+    sign = 1 - 2 * norm.sf(min(e.weakest_eigenvalue, 40.0))
+    refits = len(e.refit_distances)
+    votes = (e.signature_votes * refits + 1) / (refits + 2) if refits else 0.5
+    votes = min(1.0, votes * (refits + 2) / (refits + 1)) if refits else votes
+    explained = 1 - min(1.0, e.unexplained / MAX_UNEXPLAINED) ** 2
+    return float(max(0.0, min(0.999, sign * votes * explained)))
+
+
+def judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
+    """Verdict, reason and advice, in plain words."""
+    found = (
+        f"A predictor that respects {group_name} leaves {percent(e.unexplained)} of the variance unexplained"
+    )
+    free = f"an unconstrained model of the same effort {percent(e.free_unexplained)}"
+    if min(e.unexplained, e.free_unexplained) > NOTHING_EXPLAINED:
+        return (
+            Verdict.UNDERDETERMINED,
+            f"Neither a predictor with a form nor an unconstrained one explains the targets: {percent(e.unexplained)} and "
+            f"{percent(e.free_unexplained)} of their variance stay unexplained on held-out samples.",
+            "Check that y really belongs to x, row by row, and that y is not mostly noise; more samples help only then.",
+        )
+    structure = (
+        e.structure_gain > STRUCTURE_GAIN
+        and e.structure_p < SIGNIFICANCE
+        and e.structure_gain * e.unexplained > STRUCTURE_SHARE
+    )
+    better = (
+        e.free_p < SIGNIFICANCE
+        and e.free_unexplained < 0.75 * e.unexplained
+        and e.unexplained - e.free_unexplained > STRUCTURE_SHARE
+    )
+    if structure or better:
+        grounds = (
+            f"{found}, {free}"
+            if better
+            else f"{found}, but a model that ignores the form predicts {percent(e.structure_gain)} of what is left over"
+        )
+        return (
+            Verdict.NONE,
+            f"{grounds}: the targets depend on more than the inner products of a form.",
+            "Look whether a direction, an origin or a further quantity breaks the symmetry: pass it as a scalar or as one "
+            "more vector, choose another output type, or use the unconstrained model.",
+        )
+    if e.unexplained > MAX_UNEXPLAINED:
+        return (
+            Verdict.UNDERDETERMINED,
+            f"{found}, {free}: too much is left over to tell noise from a broken form.",
+            "Give more samples or less noisy targets; if a quantity is missing, pass it as a scalar.",
+        )
+    pinned = e.near_best and e.agreeing >= 0.5 * e.near_best
+    if not pinned or e.spread > MAX_SPREAD:
+        return (
+            Verdict.UNDERDETERMINED,
+            f"{found}, but so do other forms: {e.agreeing} of {e.near_best} equally good restarts end at this one, and "
+            f"bootstrap refits differ by d_PA {e.spread:.2g} in the median.",
+            "The targets may not depend on the form at all (a constant, y proportional to x), or the inputs cover too few "
+            "directions: give more samples, more varied inputs, or another output.",
+        )
+    singular = (
+        f" It does not see {e.zero_directions} of the directions: the form is singular."
+        if e.zero_directions
+        else ""
+    )
+    return (
+        Verdict.FOUND,
+        f"{found}, {free}; {e.agreeing} of {e.near_best} equally good restarts and the bootstrap refits (median d_PA "
+        f"{e.spread:.2g}) agree on the form.{singular}",
+        "Predict with it, and check the predictor on new data with `gortho check`.",
+    )

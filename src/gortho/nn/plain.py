@@ -1,0 +1,32 @@
+"""The unconstrained peer: an MLP of the raw coordinates that knows of no form, in the same harness as the others."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from gortho.nn.exact import EquivariantNet
+
+
+class PlainNet(EquivariantNet):
+    """A plain MLP on all coordinates and scalars. Not equivariant; it ignores the form it is given."""
+
+    kind = "plain"
+
+    def build(self, width: int, depth: int) -> None:
+        if self.set_like:
+            raise ValueError("the plain network needs an order of the points: leave out set_like")
+        inputs = self.points * (self.n + self.point_scalars) + self.sample_scalars
+        self.sizes = [part.size(self.n) for part in self.rep.parts]
+        layers: list[nn.Module] = []
+        for size in [inputs, *[width] * depth]:
+            layers += [nn.Linear(size, width), nn.SiLU()]
+        self.layers = nn.Sequential(*layers, nn.Linear(width, sum(self.sizes)))
+
+    def convex_stages(self) -> list[list[nn.Parameter]]:
+        return []
+
+    def values(self, X: Tensor, scalars: tuple[Tensor | None, Tensor | None]) -> list[Tensor]:
+        given = [s.flatten(1) for s in scalars if s is not None]
+        pieces = self.layers(torch.cat([X.flatten(1), *given], dim=-1)).split(self.sizes, dim=-1)
+        return [v.reshape(-1, *part.shape(self.n)) for v, part in zip(pieces, self.rep.parts)]

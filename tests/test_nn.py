@@ -1,0 +1,293 @@
+"""Networks: what they can and cannot learn, compiling, exporting, batching, and bad input at every door."""
+
+import copy
+import math
+import shutil
+
+import pytest
+import torch
+from helpers import normal, relative_mse, stir
+
+from gortho import EquivariantNet, LearnableForm, QuadraticForm, fit
+from gortho.nn import FrameNet, HouseholderNet, PaperNet, network
+from gortho.tasks import inertia, second_vector
+from gortho.testing import equivariance_error
+from gortho.training import predict
+
+MINKOWSKI = QuadraticForm.minkowski()
+EXACT = {"basis": (EquivariantNet, {}), "set": (EquivariantNet, {"set_like": True}), "frame": (FrameNet, {})}
+
+
+def make(kind, form=MINKOWSKI, points=3, output="scalar + vector + bilinear", **options):
+    net, extra = EXACT[kind]
+    return stir(net(form, points, output, width=12, **extra, **options)).double()
+
+
+# Exact networks
+
+
+@pytest.mark.parametrize("parametrisation", ["symmetric", "spectral"])
+@pytest.mark.parametrize("kind", EXACT)
+def test_equivariance_under_a_learnable_form(kind, parametrisation):
+    net = make(kind, LearnableForm(4, seed=2, signature=(1, 3), parametrisation=parametrisation))
+    x = normal(8, 3, 4)
+    assert equivariance_error(net, net.form.value(), "vector", net.rep, x) <= 1e-10
+    net(x).square().sum().backward()
+    assert all(p.grad.abs().max() > 0 for p in net.form.parameters())
+
+
+@pytest.mark.parametrize("kind", EXACT)
+def test_not_equivariant_under_another_form(kind):
+    net = make(kind)
+    assert equivariance_error(net, QuadraticForm.euclidean(4), "vector", net.rep, normal(8, 3, 4)) > 1e-3
+
+
+def test_one_vector_may_come_without_its_axis():
+    net = stir(EquivariantNet(MINKOWSKI, output="vector")).double()
+    x = normal(5, 4)
+    assert torch.equal(net(x), net(x[:, None]))
+
+
+def test_double_does_not_keep_the_rounding_of_float32():
+    form = QuadraticForm.random(1, 3, seed=1)
+    net = EquivariantNet(form).double()
+    assert torch.equal(net.form.matrix(), form.matrix)
+    assert torch.equal(net.float().double().form.matrix(), form.matrix)
+
+
+def test_same_seed_same_weights_and_no_global_state():
+    before = torch.random.get_rng_state()
+    a, b, c = (EquivariantNet(3, 2, "vector", seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    first = [torch.cat([p.flatten() for p in net.coefficients.parameters()]) for net in (a, b, c)]
+    assert torch.equal(first[0], first[1]) and not torch.equal(first[0], first[2])
+
+
+def test_units_do_not_matter():
+    # Calibrated to data in other units, the network is the same function in those units.
+    x, y = normal(20, 3, 4), normal(20, 4, seed=1)
+    outputs = []
+    for scale in (1.0, 1e-6, 1e6):
+        net = make("basis", output="vector")
+        net.calibrate(scale * x, scale * y)
+        outputs.append(net(scale * x) / scale)
+    torch.testing.assert_close(outputs[1], outputs[0])
+    torch.testing.assert_close(outputs[2], outputs[0])
+
+
+def test_calibration_of_constant_data():
+    net = EquivariantNet(3, sample_scalars=1).double()
+    net.calibrate(torch.zeros(5, 1, 3).double(), torch.full((5,), 7.0).double(), None, torch.ones(5, 1).double())
+    assert net(torch.zeros(5, 3).double(), None, torch.ones(5, 1).double()).tolist() == [7.0] * 5
+
+
+def test_a_set_takes_any_number_of_points():
+    net = make("set", points=3, point_scalars=1)
+    assert net(normal(4, 7, 4), normal(4, 7, 1)).shape == (4, 1 + 4 + 16)
+
+
+# The paper's forms: shown as what they are (M4, M5)
+
+
+@pytest.mark.parametrize("kind", ["paper", "householder"])
+@pytest.mark.parametrize("output", ["vector", "covector", "conjugation", "bilinear", "form"])
+def test_paper_forms_are_not_equivariant(kind, output):
+    form = QuadraticForm.random(2, 1, seed=1)
+    net = stir(network(kind, form, points=2, output=output, width=12)).double()
+    assert equivariance_error(net, form, "vector", output, normal(20, 2, 3)) > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["paper", "householder"])
+def test_paper_forms_are_invariant_for_scalars(kind):
+    form = QuadraticForm.random(2, 1, condition=100, seed=1)
+    net = stir(network(kind, form, points=2, width=12)).double()
+    assert equivariance_error(net, form, "vector", "scalar", normal(20, 2, 3)) <= 1e-10
+
+
+def test_householder_with_conjugation_is_the_symmetric_form():
+    # Proposition 5.1: f = φ_s φ_n φ_s, since φ_s is its own inverse.
+    net = stir(HouseholderNet(MINKOWSKI, output="conjugation", width=12)).double()
+    X = normal(10, 1, 4)
+    s = net.scale_invariant(X)
+    torch.testing.assert_close(s @ s, torch.eye(4, dtype=torch.float64).expand_as(s), rtol=0, atol=1e-9)
+    gram = net.form.gram(X)[:, 0] / 2
+    n = net.norm_net(gram).reshape(-1, 4, 4)
+    torch.testing.assert_close(net(X), s @ n @ s, rtol=1e-8, atol=1e-8)
+
+
+def test_paper_form_counts_clamped_vectors():
+    net = PaperNet(MINKOWSKI, output="vector").double()
+    x = normal(4, 4)
+    x[2] = torch.tensor([1.0, 1.0, 0.0, 0.0])
+    assert net.clamped(x) == 1
+
+
+def test_sets_need_the_basis_form():
+    for kind in ("frame", "paper", "householder"):
+        with pytest.raises(ValueError, match="set"):
+            network(kind, MINKOWSKI, points=2, set_like=True)
+    with pytest.raises(ValueError, match="kind 'transformer': choose from basis, frame"):
+        network("transformer", MINKOWSKI)
+
+
+# The counterexample f(x₁, x₂) = x₂ (M5)
+
+
+@pytest.mark.parametrize("kind", ["basis", "frame"])
+def test_exact_forms_learn_the_second_vector(kind):
+    task, test = second_vector(300), second_vector(200, seed=1)
+    net = network(kind, task.form, points=2, output="vector", width=16).double()
+    fit(net, task.x, task.y, epochs=2, polish=20)
+    assert relative_mse(predict(net, test.x), test.y) <= 1e-6
+
+
+def fibre(samples=50):
+    """Pairs of inputs with one Gram matrix and one x₁, for O(2): x₂ and its mirror image across x₁."""
+    x = second_vector(samples, seed=2).x
+    along = x[:, 0] * ((x[:, 0] * x[:, 1]).sum(-1) / x[:, 0].square().sum(-1))[:, None]
+    mirrored = torch.stack([x[:, 0], 2 * along - x[:, 1]], dim=1)
+    return x, mirrored
+
+
+@pytest.mark.parametrize("kind", ["paper", "householder"])
+@pytest.mark.parametrize("seed", range(3))
+def test_paper_forms_provably_cannot_learn_the_second_vector(kind, seed):
+    x, mirrored = fibre()
+    form = QuadraticForm.euclidean(2)
+    torch.testing.assert_close(form.gram(x), form.gram(mirrored))
+    assert torch.equal(x[:, 0], mirrored[:, 0])
+    net = stir(network(kind, form, points=2, output="vector", width=16), seed=seed).double()
+    a, b = net(x), net(mirrored)
+    torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)  # one value for two targets, whatever the weights …
+    gap = (x[:, 1] - mirrored[:, 1]).square().sum(-1)
+    # … so the squared error over the pair is at least |y - y'|²/2, that of the average.
+    error = (a - x[:, 1]).square().sum(-1) + (b - mirrored[:, 1]).square().sum(-1)
+    assert (error >= gap / 2 - 1e-9).all() and gap.mean() > 1
+    # The exact form tells the two apart.
+    exact = stir(EquivariantNet(form, 2, "vector")).double()
+    assert (exact(x) - exact(mirrored)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["paper", "householder"])
+def test_trained_paper_forms_stay_above_the_bound(kind):
+    task, (x, mirrored) = second_vector(400), fibre(200)
+    net = network(kind, task.form, points=2, output="vector", width=32).double()
+    fit(net, task.x, task.y, epochs=20, batch_size=64, lr=1e-2)
+    both, targets = torch.cat([x, mirrored]), torch.cat([x[:, 1], mirrored[:, 1]])
+    bound = float((x[:, 1] - mirrored[:, 1]).square().mean() / 4)
+    error = float((predict(net, both) - targets).square().mean())
+    assert bound > 0.1 and error >= bound * (1 - 1e-9)
+
+
+def test_moment_of_inertia_with_the_form_known():
+    task, test = inertia(1000), inertia(500, seed=1)
+    net = EquivariantNet(task.form, 5, "bilinear", point_scalars=1, set_like=True).double()
+    fit(net, task.x, task.y, point_scalars=task.point_scalars, epochs=10, polish=60)
+    assert relative_mse(predict(net, test.x, test.point_scalars), test.y) <= 1e-4
+
+
+# Compilers and batching
+
+BACKEND = "inductor" if shutil.which("g++") or shutil.which("clang++") else "aot_eager"
+
+
+@pytest.mark.parametrize("kind", EXACT)
+def test_compiled_agrees_with_eager(kind):
+    net, x = make(kind, output="bilinear", point_scalars=1, depth=1), normal(6, 3, 4)
+    scalars = normal(6, 3, 1, seed=1)
+    torch.compiler.reset()
+    compiled = torch.compile(copy.deepcopy(net), fullgraph=True, backend=BACKEND)
+    torch.testing.assert_close(compiled(x, scalars), net(x, scalars))
+
+
+@pytest.mark.parametrize("kind", EXACT)
+def test_exported_agrees_with_eager(kind):
+    net, x = make(kind), normal(6, 3, 4)
+    batch = torch.export.Dim("batch", min=2, max=1024)
+    exported = torch.export.export(net, (x,), dynamic_shapes=({0: batch},)).module()
+    for inputs in (x, normal(9, 3, 4, seed=1)):
+        torch.testing.assert_close(exported(inputs), net(inputs))
+
+
+@pytest.mark.parametrize("kind", EXACT)
+def test_stacked_networks_run_as_one(kind):
+    from torch.func import functional_call, stack_module_state, vmap
+
+    nets = [make(kind, LearnableForm(4, seed=seed)) for seed in range(3)]
+    for net in nets:
+        net.check_values = False
+    parameters, buffers = stack_module_state(nets)
+    skeleton, x = copy.deepcopy(nets[0]), normal(5, 3, 4)
+    together = vmap(lambda p, b: functional_call(skeleton, (p, b), (x,)))(parameters, buffers)
+    torch.testing.assert_close(together, torch.stack([net(x) for net in nets]))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("kind", EXACT)
+def test_cuda_agrees_with_cpu(kind):
+    net, x = make(kind), normal(6, 3, 4)
+    torch.testing.assert_close(copy.deepcopy(net).cuda()(x.cuda()).cpu(), net(x))
+
+
+# Bad input
+
+X = torch.ones(4, 3, 4)
+BAD_INPUTS = {
+    "nan": (X * math.nan, ValueError, "nan at index"),
+    "inf": (X / 0, ValueError, "inf at index"),
+    "last axis": (torch.ones(4, 3, 5), ValueError, r"\(4, 3, 5\).*length 4"),
+    "points": (torch.ones(4, 2, 4), ValueError, r"\(4, 2, 4\), expected \(batch, 3, 4\)"),
+    "no points": (torch.ones(4, 4), ValueError, r"\(4, 4\), expected \(batch, 3, 4\)"),
+    "integers": (X.long(), TypeError, r"int64.*\.double\(\)"),
+    "half": (X.half(), TypeError, r"float16.*\.float\(\)"),
+    "dtype": (X.double(), TypeError, r"float64, the network torch\.float32.*net\.to"),
+    "empty": (X[:0], ValueError, "empty.*at least one sample"),
+    "array": (X.numpy(), TypeError, r"ndarray.*torch\.as_tensor"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUTS)
+@pytest.mark.parametrize("kind", ["basis", "frame", "paper", "householder"])
+def test_bad_inputs(kind, case):
+    x, error, message = BAD_INPUTS[case]
+    with pytest.raises(error, match=message):
+        network(kind, MINKOWSKI, points=3)(x)
+
+
+BAD_SCALARS = {
+    "missing": (None, ValueError, r"point_scalars is missing.*\(4, 3, 2\)"),
+    "shape": (torch.ones(4, 3, 1), ValueError, r"\(4, 3, 1\), expected \(4, 3, 2\)"),
+    "points": (torch.ones(4, 5, 2), ValueError, r"\(4, 5, 2\), expected \(4, 3, 2\)"),
+    "nan": (torch.ones(4, 3, 2) * math.nan, ValueError, "point_scalars holds 24 .*nan at index"),
+    "dtype": (torch.ones(4, 3, 2).double(), TypeError, "point_scalars is torch.float64"),
+    "list": ([1.0], TypeError, "point_scalars is a list"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_SCALARS)
+@pytest.mark.parametrize("set_like", [False, True])
+def test_bad_scalars(case, set_like):
+    scalars, error, message = BAD_SCALARS[case]
+    with pytest.raises(error, match=message):
+        EquivariantNet(MINKOWSKI, 3, point_scalars=2, set_like=set_like)(X, scalars)
+
+
+def test_scalars_that_nobody_asked_for():
+    with pytest.raises(ValueError, match="made without: set sample_scalars=2"):
+        EquivariantNet(MINKOWSKI, 3)(X, None, torch.ones(4, 2))
+
+
+@pytest.mark.parametrize("option", ["points", "width", "depth", "point_scalars", "sample_scalars"])
+def test_bad_settings(option):
+    for value in (-1, 2.5):
+        with pytest.raises(ValueError, match=f"{option} = {value}"):
+            EquivariantNet(MINKOWSKI, **{option: value})
+
+
+@pytest.mark.parametrize(
+    ("form", "message"), [([[1, 2], [3, 4]], "not symmetric"), (torch.zeros(2, 2), "zero matrix"), (0, "n = 0")]
+)
+def test_bad_forms(form, message):
+    with pytest.raises(ValueError, match=message):
+        EquivariantNet(form)

@@ -1,0 +1,300 @@
+"""The training loop: it learns, stops, resumes, survives, repeats itself, and does not mind how many processes run it."""
+
+import math
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+from helpers import normal, stir
+from safetensors.torch import save_file
+
+from gortho import EquivariantNet, LearnableForm, QuadraticForm, fit
+from gortho.training import History, learning_rate, predict, scaled_mse
+
+FORM = QuadraticForm.minkowski(3)
+X = normal(120, 2, 3)
+Y = torch.tanh(FORM.gram(X)[:, 0, 1])[:, None] * X[:, 0]  # no short polynomial, so that nothing ends at once
+QUICK = {"epochs": 6, "batch_size": 32}
+
+
+def make(form=FORM, dtype=torch.float64, **options):
+    return EquivariantNet(form, 2, "vector", width=8, depth=1, **options).to(dtype)
+
+
+def state(net):
+    return torch.cat([t.flatten().double() for t in net.state_dict().values()])
+
+
+# Learning
+
+
+@pytest.mark.parametrize("form", [FORM, 3], ids=["known", "learnable"])
+def test_loss_goes_down_and_the_best_state_is_kept(form):
+    net = make(form)
+    history = fit(net, X, Y, epochs=15, batch_size=32, validation=(X[:30], Y[:30]))
+    assert history.train[-1] < history.train[0]
+    assert history.best_validation == min(history.validation) == history.validation[history.best_epoch]
+    assert float(scaled_mse(net)(net(X[:30]), Y[:30])) == pytest.approx(history.best_validation, rel=1e-9)
+    assert not net.training and net.check_values and history.ended == "all epochs done"
+
+
+def test_polishing_helps():
+    plain, polished = (fit(make(), X, Y, polish=polish, **QUICK).best_validation for polish in (0, 50))
+    assert polished < plain
+
+
+def test_a_short_polynomial_is_found_to_rounding():
+    history = fit(make(), X, FORM.gram(X)[:, 0, 1, None] * X[:, 1], **QUICK)
+    assert history.best_validation < 1e-18 and history.ended == "the validation loss is down to rounding"
+
+
+def test_float32_and_arrays_are_read():
+    net = make(dtype=torch.float32)
+    fit(net, X.numpy(), Y, **QUICK)
+    assert net.x_scale.dtype == torch.float32 and predict(net, X.numpy()).dtype == torch.float32
+
+
+def test_same_seed_same_numbers():
+    runs = [make(seed=3) for _ in range(3)]
+    histories = [fit(net, X, Y, seed=seed, **QUICK) for net, seed in zip(runs, (1, 1, 2))]
+    assert torch.equal(state(runs[0]), state(runs[1])) and histories[0].validation == histories[1].validation
+    assert not torch.equal(state(runs[0]), state(runs[2]))
+
+
+def test_a_user_loss():
+    calls = []
+
+    def loss(p, t):
+        calls.append(1)
+        return (p - t).abs().mean()
+
+    history = fit(make(3), X, Y, loss=loss, **QUICK)
+    assert calls and history.train[-1] < history.train[0]
+
+
+def test_clipping_bounds_the_gradient(monkeypatch):
+    seen = []
+    step = torch.optim.AdamW.step
+
+    def spy(self, *args, **kwargs):
+        grads = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
+        seen.append(float(torch.stack([g.norm() for g in grads]).norm()))
+        return step(self, *args, **kwargs)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", spy)
+    for clip, least, most in ((1e-3, 0.0, 1.0001e-3), (0.0, 1.0001e-3, math.inf)):
+        seen.clear()
+        fit(stir(make(3)), X, Y, clip=clip, epochs=1, batch_size=32)
+        assert seen and all(least <= norm <= most for norm in seen)
+
+
+def test_early_stopping():
+    noise = normal(120, 3, seed=9)  # nothing to learn
+    history = fit(make(3), X, noise, epochs=300, batch_size=32, lr=0.03, patience=4)
+    assert len(history.train) < 300 and history.ended == "no better validation loss for 4 epochs"
+    assert len(history.validation) - 1 - history.best_epoch == 4
+
+
+def test_patience_counts_epochs_not_the_convex_start():
+    history = fit(make(), X, normal(120, 3, seed=9), epochs=40, batch_size=32, patience=5)
+    assert len(history.train) >= 5
+
+
+def test_the_schedule_warms_up_and_comes_to_rest():
+    rates = [learning_rate(step, 100, 1.0) for step in range(101)]
+    assert rates[0] == 0.5 and max(rates) == 1.0 and rates[-1] < 1e-3
+    assert all(a >= b for a, b in zip(rates[2:], rates[3:]))
+
+
+def test_a_loss_that_explodes_is_named():
+    history = fit(make(3), X, Y, loss=lambda p, t: (p - t).square().mean() * math.nan, **QUICK)
+    assert "the loss became nan in epoch 0: try a smaller lr" in history.ended
+
+
+# Interruption
+
+
+class Stop(Exception):
+    """A kill from outside."""
+
+
+def failing_loss(net, calls, error):
+    """The default loss, raising an error at the given call."""
+    count, inner = 0, scaled_mse(net)
+
+    def loss(p, t):
+        nonlocal count
+        count += 1
+        if count == calls:
+            raise error
+        return inner(p, t)
+
+    return loss
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("form", [FORM, 3], ids=["known", "learnable"])
+@pytest.mark.parametrize("polish", [0, 20])
+def test_a_resumed_run_is_the_same_to_the_last_bit(tmp_path, form, dtype, polish):
+    options = {**QUICK, "polish": polish}
+    whole, parts, path = make(form, dtype), make(form, dtype), tmp_path / "run.safetensors"
+    expected = fit(whole, X, Y, checkpoint=tmp_path / "other.safetensors", **options)
+
+    calls = 0
+    inner = scaled_mse(parts)
+
+    def loss(p, t):  # killed in the third epoch: after it the file holds two
+        nonlocal calls
+        calls += path.exists()
+        if calls > 6:
+            raise Stop
+        return inner(p, t)
+
+    with pytest.raises(Stop):
+        fit(parts, X, Y, checkpoint=path, loss=loss, **options)
+    fresh = make(form, dtype)
+    history = fit(fresh, X, Y, checkpoint=path, **options)
+    assert torch.equal(state(fresh), state(whole))
+    assert (history.train, history.validation) == (expected.train, expected.validation)
+    assert (history.best_epoch, history.best_validation) == (expected.best_epoch, expected.best_validation)
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path):
+    path, noise = tmp_path / "run.safetensors", normal(120, 3, seed=9)
+    options = {"epochs": 300, "batch_size": 32, "lr": 0.03, "patience": 4, "checkpoint": path}
+    first, second = make(3), make(3)
+    expected, again = fit(first, X, noise, **options), fit(second, X, noise, **options)
+    assert again.train == expected.train and again.ended == expected.ended
+    assert torch.equal(state(first), state(second))
+
+
+def test_ctrl_c_keeps_the_best_state():
+    net, held_out = make(3), (X[:30], Y[:30])
+    history = fit(net, X, Y, loss=failing_loss(net, 11, KeyboardInterrupt), validation=held_out, **QUICK)
+    assert history.ended == "interrupted in epoch 2; the best state so far is kept"
+    assert float(scaled_mse(net)(net(X[:30]), Y[:30])) == pytest.approx(history.best_validation, rel=1e-9)
+    assert net.check_values and not net.training
+
+
+def test_ctrl_c_in_the_convex_start():
+    net = make(dtype=torch.float32)
+    history = fit(net, X, Y, loss=failing_loss(net, 3, KeyboardInterrupt), **QUICK)
+    assert history.ended.startswith("interrupted") and net.x_scale.dtype == torch.float32
+
+
+def test_checkpoints_that_cannot_be_used(tmp_path):
+    corrupt, foreign, other = (tmp_path / f"{name}.safetensors" for name in ("corrupt", "foreign", "other"))
+    corrupt.write_bytes(b"not a checkpoint")
+    with pytest.raises(ValueError, match=r"corrupt\.safetensors cannot be read .*delete it to start anew"):
+        fit(make(3), X, Y, checkpoint=corrupt, **QUICK)
+    save_file({"weights": torch.ones(3)}, foreign)
+    with pytest.raises(ValueError, match="is no training checkpoint: choose another file name"):
+        fit(make(3), X, Y, checkpoint=foreign, **QUICK)
+    fit(make(3), X, Y, checkpoint=other, epochs=1)
+    with pytest.raises(ValueError, match="belongs to another network"):
+        fit(EquivariantNet(3, 2, "vector", width=9), X, Y, checkpoint=other, **QUICK)
+    assert [p.name for p in tmp_path.glob("*.tmp")] == []
+
+
+# Several processes
+
+WORKER = """
+    import sys, torch
+    from lightning_fabric import Fabric
+    from gortho import EquivariantNet, QuadraticForm, fit
+    out, processes, output, set_like, known, dtype = sys.argv[1:]
+    dtype = getattr(torch, dtype)
+    torch.set_num_threads(1)
+    fabric = Fabric(accelerator="cpu", devices=int(processes), strategy="ddp" if int(processes) > 1 else "auto",
+                    precision="64-true" if dtype == torch.float64 else "32-true")
+    fabric.launch()
+    form = QuadraticForm.minkowski(3)
+    x = torch.randn(64, 2, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    y = torch.tanh(form.gram(x)[:, 0, 1])
+    y = y if output == "scalar" else y[:, None] * x[:, 0]
+    net = EquivariantNet(form if known == "known" else 3, 2, output, width=8, set_like=set_like == "set").to(dtype)
+    history = fit(net, x, y, epochs=3, batch_size=16, validation=(x[:8], y[:8]), fabric=fabric, lr=1e-2)
+    if fabric.global_rank == 0:
+        torch.save({"state": net.state_dict(), "train": history.train, "validation": history.validation}, out)
+    else:
+        torch.save({"state": net.state_dict()}, out + ".other")
+"""
+
+
+def run_processes(tmp_path, count, *settings):
+    """Train in ``count`` processes and return what the first and the last of them ended with."""
+    script, out = tmp_path / "worker.py", tmp_path / f"result{count}"
+    script.write_text(textwrap.dedent(WORKER))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    workers = []
+    for rank in range(count):
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "LOCAL_RANK": str(rank), "NODE_RANK": "0"}
+        place |= {"GROUP_RANK": "0", "RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count)}
+        place |= {"TORCHELASTIC_RUN_ID": "test"}  # started one by one, as torchrun does
+        command = [sys.executable, str(script), str(out), str(count), *settings]
+        extra = place if count > 1 else {}
+        workers.append(subprocess.Popen(command, env=os.environ | extra, stderr=subprocess.PIPE, text=True))
+    for worker in workers:
+        _, errors = worker.communicate(timeout=300)
+        assert worker.returncode == 0, errors[-2000:]
+    other = Path(f"{out}.other")
+    return torch.load(out), torch.load(other) if count > 1 else None
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [("vector", "tuple", "known", "float32"), ("scalar", "set", "known", "float64"), ("vector", "set", "learnt", "float64")],
+    ids=" ".join,
+)
+def test_two_processes_train_as_one(tmp_path, settings):
+    one, _ = run_processes(tmp_path, 1, *settings)
+    two, other = run_processes(tmp_path, 2, *settings)
+    tolerance = {"rtol": 1e-3, "atol": 1e-4} if settings[-1] == "float32" else {"rtol": 1e-8, "atol": 1e-9}
+    for name, value in one["state"].items():
+        assert torch.equal(two["state"][name], other["state"][name]), name  # the processes agree to the last bit
+        torch.testing.assert_close(two["state"][name], value, **tolerance, msg=lambda m, name=name: f"{name}: {m}")
+    assert two["validation"] == pytest.approx(one["validation"], rel=1e-2 if settings[-1] == "float32" else 1e-6)
+
+
+# Bad data
+
+BAD = {
+    "nan": ({"x": X * math.nan}, ValueError, "x holds 720 .*nan at index"),
+    "nan in y": ({"y": Y / 0}, ValueError, "y holds .* not finite"),
+    "shape of y": ({"y": Y[:, :2]}, ValueError, r"y has shape \(120, 2\), but vector outputs for 120 samples are \(120, 3\)"),
+    "lengths": ({"x": X[:100]}, ValueError, r"100 samples are \(100, 3\)"),
+    "last axis": ({"x": X[..., :2]}, ValueError, "last axis must have length 3"),
+    "integers": ({"x": X.long()}, TypeError, "int64"),
+    "missing": ({"y": None}, ValueError, "both needed"),
+    "few": ({"x": X[:3], "y": Y[:3]}, ValueError, "3 samples"),
+    "empty": ({"x": X[:0], "y": Y[:0]}, ValueError, "empty"),
+    "share": ({"validation": 1.0}, ValueError, "validation share 1.0"),
+    "epochs": ({"epochs": 0}, ValueError, "epochs = 0"),
+    "scalars": ({"point_scalars": normal(119, 2, 1)}, ValueError, "one row for each of the 120 samples"),
+    "surplus scalars": ({"point_scalars": normal(120, 2, 1)}, ValueError, "made without: set point_scalars=1"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_data(case):
+    changes, error, message = BAD[case]
+    with pytest.raises(error, match=message):
+        fit(make(3), **{"x": X, "y": Y, **QUICK} | changes)
+
+
+def test_history_starts_empty():
+    assert History().train == [] and History().best_validation == math.inf
+
+
+def test_learnable_forms_are_started_where_told_and_trained():
+    start = QuadraticForm.random(1, 2, condition=2, seed=4)
+    net = make(LearnableForm(3, start=start))
+    fit(net, X, Y, **QUICK)
+    assert net.form.value() != start
