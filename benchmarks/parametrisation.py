@@ -60,7 +60,9 @@ def main() -> None:
     for task in (invariant(options.samples), synthetic(options.samples), inertia(options.samples)):
         for parametrisation in ("symmetric", "spectral"):
             started = time.perf_counter()
-            distances = [final_distance(task, parametrisation, s, options.epochs) for s in range(options.starts)]
+            distances = [
+                final_distance(task, parametrisation, s, options.epochs) for s in range(options.starts)
+            ]
             rows.append(
                 {
                     "task": task.name,

@@ -66,7 +66,12 @@ def measure(repetitions: int, width: int, **size: int) -> dict[str, object]:
             step()
     times = [[seconds(step) for step in pair] for _ in range(repetitions)]
     exact, plain = (statistics.median(t) for t in zip(*times))
-    return {**size, "exact_ms": f"{1e3 * exact:.2f}", "mlp_ms": f"{1e3 * plain:.2f}", "ratio": f"{exact / plain:.2f}"}
+    return {
+        **size,
+        "exact_ms": f"{1e3 * exact:.2f}",
+        "mlp_ms": f"{1e3 * plain:.2f}",
+        "ratio": f"{exact / plain:.2f}",
+    }
 
 
 def main() -> None:
@@ -83,8 +88,12 @@ def main() -> None:
     if options.base_only:
         return
     for axis, values in GROWTH.items():
-        rows += [measure(max(5, options.repetitions // 3), options.width, **{**BASE, axis: v}) for v in values]
-    print(write(options.out, "step_cost", "Cost of a training step", __doc__ or "", rows, width=options.width))
+        rows += [
+            measure(max(5, options.repetitions // 3), options.width, **{**BASE, axis: v}) for v in values
+        ]
+    print(
+        write(options.out, "step_cost", "Cost of a training step", __doc__ or "", rows, width=options.width)
+    )
 
 
 if __name__ == "__main__":

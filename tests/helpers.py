@@ -11,7 +11,9 @@ SIGNATURES = [
     (p, q, n - p - q) for n in range(1, 7) for p in range(1, n + 1) for q in range(0, min(p, n - p) + 1)
 ]
 #: The same with p < q too, where the order matters (the gauge).
-ORDERED_SIGNATURES = [(p, q, n - p - q) for n in range(1, 5) for p in range(n + 1) for q in range(n - p + 1) if p + q]
+ORDERED_SIGNATURES = [
+    (p, q, n - p - q) for n in range(1, 5) for p in range(n + 1) for q in range(n - p + 1) if p + q
+]
 NAMES = ("scalar", "vector", "covector", "conjugation", "bilinear", "form")
 
 

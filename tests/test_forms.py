@@ -193,7 +193,9 @@ def test_law_is_printed_with_names():
     assert form.law(3) == "q(x) = 0.980 E² + 0.490 E·px - 0.980 px² - 0.980 py²"
     assert str(QuadraticForm.minkowski(2)) == "q(x) = 1.00 x0² - 1.00 x1²   [O(1,1)]"
     assert QuadraticForm([[-1, 0], [0, 1]]).law() == "q(x) = 1.00 x0² - 1.00 x1²"
-    assert QuadraticForm([[-1, 0, 0], [0, -1, 0], [0, 0, 1]]).law() == "q(x) = -1.00 x0² - 1.00 x1² + 1.00 x2²"
+    assert (
+        QuadraticForm([[-1, 0, 0], [0, -1, 0], [0, 0, 1]]).law() == "q(x) = -1.00 x0² - 1.00 x1² + 1.00 x2²"
+    )
     with pytest.raises(ValueError, match="2 names"):
         QuadraticForm.minkowski(3, names=["t", "x"])
 

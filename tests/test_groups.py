@@ -83,7 +83,9 @@ def test_same_seed_same_elements():
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
-@pytest.mark.parametrize("options", [{"k": 0}, {"max_boost": -1.0}, {"max_boost": math.nan}, {"max_boost": 40}])
+@pytest.mark.parametrize(
+    "options", [{"k": 0}, {"max_boost": -1.0}, {"max_boost": math.nan}, {"max_boost": 40}]
+)
 def test_bad_requests_for_samples(options):
     with pytest.raises(ValueError, match=f"{next(iter(options))} = "):
         QuadraticForm.euclidean(2).group().sample(**{"k": 1} | options)
@@ -120,7 +122,11 @@ def test_membership_rejects_singular_maps(signature):
 
 def test_membership_of_bad_input():
     group = QuadraticForm.euclidean(3).group()
-    for g, message in [(torch.eye(2), r"\(2, 2\)"), (torch.ones(3), r"\(3,\)"), (torch.eye(3) * math.nan, "nan")]:
+    for g, message in [
+        (torch.eye(2), r"\(2, 2\)"),
+        (torch.ones(3), r"\(3,\)"),
+        (torch.eye(3) * math.nan, "nan"),
+    ]:
         with pytest.raises(ValueError, match=message):
             group.contains(g)
     with pytest.raises(TypeError, match="float16"):
@@ -141,9 +147,9 @@ def check_alignment(form, x, slack=1.0):
     eye = torch.eye(form.n, dtype=torch.float64)
     assert ((W @ W - eye).abs() / size**2).max() < 1e-14 * slack
     assert ((W.mT @ A @ W - A).abs() / size**2).max() < 1e-14 * slack
-    assert (((W @ unit[..., None])[..., 0] - e).abs() / (size[..., 0] * unit.norm(dim=-1, keepdim=True))).max() < (
-        1e-14 * slack
-    )
+    assert (
+        ((W @ unit[..., None])[..., 0] - e).abs() / (size[..., 0] * unit.norm(dim=-1, keepdim=True))
+    ).max() < (1e-14 * slack)
     return W
 
 
@@ -158,7 +164,9 @@ def test_alignment_definite(scale):
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_alignment_semidefinite(scale):
     form = QuadraticForm.random(2, 0, 1, condition=10, seed=2)
-    assert form.group().contains(check_alignment(form, scale * normal(50, 3), slack=100), tolerance=1e-8).all()
+    assert (
+        form.group().contains(check_alignment(form, scale * normal(50, 3), slack=100), tolerance=1e-8).all()
+    )
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
@@ -229,7 +237,9 @@ def test_frame_is_in_the_group_and_its_coordinates_invariant(signature, surplus)
     assert group.contains(g).all()
     torch.testing.assert_close(coordinates, X @ g.mT)
     # Only what the form sees is fixed by the first k = rank vectors: components along the references.
-    seen = form.inner(coordinates[..., None, :], group._standard_inverse.mT[:rank].expand(*coordinates.shape[:2], -1, -1))
+    seen = form.inner(
+        coordinates[..., None, :], group._standard_inverse.mT[:rank].expand(*coordinates.shape[:2], -1, -1)
+    )
     first = seen[:, 0].abs().sort(dim=-1)[0]  # the first vector lies along one reference
     assert (first[:, :-1] < 1e-9 * first[:, -1:]).all()
     for h in group.sample(4, seed=9):

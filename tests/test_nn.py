@@ -77,7 +77,9 @@ def test_units_do_not_matter():
 
 def test_calibration_of_constant_data():
     net = EquivariantNet(3, sample_scalars=1).double()
-    net.calibrate(torch.zeros(5, 1, 3).double(), torch.full((5,), 7.0).double(), None, torch.ones(5, 1).double())
+    net.calibrate(
+        torch.zeros(5, 1, 3).double(), torch.full((5,), 7.0).double(), None, torch.ones(5, 1).double()
+    )
     assert net(torch.zeros(5, 3).double(), None, torch.ones(5, 1).double()).tolist() == [7.0] * 5
 
 
@@ -158,7 +160,9 @@ def test_paper_forms_provably_cannot_learn_the_second_vector(kind, seed):
     assert torch.equal(x[:, 0], mirrored[:, 0])
     net = stir(network(kind, form, points=2, output="vector", width=16), seed=seed).double()
     a, b = net(x), net(mirrored)
-    torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)  # one value for two targets, whatever the weights …
+    torch.testing.assert_close(
+        a, b, rtol=1e-9, atol=1e-9
+    )  # one value for two targets, whatever the weights …
     gap = (x[:, 1] - mirrored[:, 1]).square().sum(-1)
     # … so the squared error over the pair is at least |y - y'|²/2, that of the average.
     error = (a - x[:, 1]).square().sum(-1) + (b - mirrored[:, 1]).square().sum(-1)
@@ -182,8 +186,10 @@ def test_trained_paper_forms_stay_above_the_bound(kind):
 def test_moment_of_inertia_with_the_form_known():
     task, test = inertia(1000), inertia(500, seed=1)
     net = EquivariantNet(task.form, 5, "bilinear", point_scalars=1, set_like=True).double()
-    fit(net, task.x, task.y, point_scalars=task.point_scalars, epochs=10, polish=60)
-    assert relative_mse(predict(net, test.x, test.point_scalars), test.y) <= 1e-4
+    fit(net, task.x, task.y, point_scalars=task.point_scalars, epochs=20, polish=200)
+    error = relative_mse(predict(net, test.x, test.point_scalars), test.y)
+    print(error)
+    assert error <= 1e-4
 
 
 # Compilers and batching
@@ -286,7 +292,8 @@ def test_bad_settings(option):
 
 
 @pytest.mark.parametrize(
-    ("form", "message"), [([[1, 2], [3, 4]], "not symmetric"), (torch.zeros(2, 2), "zero matrix"), (0, "n = 0")]
+    ("form", "message"),
+    [([[1, 2], [3, 4]], "not symmetric"), (torch.zeros(2, 2), "zero matrix"), (0, "n = 0")],
 )
 def test_bad_forms(form, message):
     with pytest.raises(ValueError, match=message):

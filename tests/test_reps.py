@@ -7,7 +7,13 @@ from helpers import NAMES, normal
 from gortho import DirectSum, QuadraticForm, Tensor
 from gortho.reps import Covector, Metric, Scalar, Vector, as_rep
 
-REPS = [*map(as_rep, NAMES), Tensor(2, 1), Tensor(0, 3), as_rep("scalar + 2*vector + form"), Tensor(2, 1) + Vector()]
+REPS = [
+    *map(as_rep, NAMES),
+    Tensor(2, 1),
+    Tensor(0, 3),
+    as_rep("scalar + 2*vector + form"),
+    Tensor(2, 1) + Vector(),
+]
 SIGNATURES = [(3, 0, 0), (1, 2, 0), (2, 2, 0), (2, 0, 1), (2, 0, 0), (1, 1, 0)]
 
 

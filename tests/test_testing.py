@@ -59,7 +59,9 @@ def test_parts_are_measured_by_their_own_units():
 
 def test_any_callable():
     A = FORM.matrix.numpy()
-    assert equivariance_error(lambda x: np.einsum("bi,ij,bj->b", x, A, x), FORM, "vector", "scalar", X) < 1e-12
+    assert (
+        equivariance_error(lambda x: np.einsum("bi,ij,bj->b", x, A, x), FORM, "vector", "scalar", X) < 1e-12
+    )
     assert equivariance_error(FORM, FORM, "vector", "scalar", X.numpy()) < 1e-12
 
 
@@ -68,13 +70,17 @@ def test_networks_run_in_float64_and_stay_as_they_are():
     scalars = normal(20, 1, dtype=torch.float32)
     assert equivariance_error(net, FORM, "vector", "vector", X, arguments=(None, scalars)) < 1e-10
     assert net.training and net.x_scale.dtype == torch.float32
-    rough = equivariance_error(net, FORM, "vector", "vector", X, arguments=(None, scalars), dtype=torch.float32)
+    rough = equivariance_error(
+        net, FORM, "vector", "vector", X, arguments=(None, scalars), dtype=torch.float32
+    )
     assert 1e-10 < rough < 1e-4
 
 
 def test_assert_equivariant():
     assert_equivariant(FORM, FORM, "vector", "scalar", X)
-    with pytest.raises(AssertionError, match=r"not equivariant under O\(1,2\): relative error .* > 1e-10; .* q\(x\) ="):
+    with pytest.raises(
+        AssertionError, match=r"not equivariant under O\(1,2\): relative error .* > 1e-10; .* q\(x\) ="
+    ):
         assert_equivariant(almost, FORM, "vector", "scalar", X)
     assert_equivariant(almost, FORM, "vector", "scalar", X, tolerance=0.1)
 

@@ -235,8 +235,18 @@ def run_processes(tmp_path, count, *settings):
         port = free.getsockname()[1]
     workers = []
     for rank in range(count):
-        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "LOCAL_RANK": str(rank), "NODE_RANK": "0"}
-        place |= {"GROUP_RANK": "0", "RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count)}
+        place = {
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+            "LOCAL_RANK": str(rank),
+            "NODE_RANK": "0",
+        }
+        place |= {
+            "GROUP_RANK": "0",
+            "RANK": str(rank),
+            "WORLD_SIZE": str(count),
+            "LOCAL_WORLD_SIZE": str(count),
+        }
         place |= {"TORCHELASTIC_RUN_ID": "test"}  # started one by one, as torchrun does
         command = [sys.executable, str(script), str(out), str(count), *settings]
         extra = place if count > 1 else {}
@@ -250,7 +260,11 @@ def run_processes(tmp_path, count, *settings):
 
 @pytest.mark.parametrize(
     "settings",
-    [("vector", "tuple", "known", "float32"), ("scalar", "set", "known", "float64"), ("vector", "set", "learnt", "float64")],
+    [
+        ("vector", "tuple", "known", "float32"),
+        ("scalar", "set", "known", "float64"),
+        ("vector", "set", "learnt", "float64"),
+    ],
     ids=" ".join,
 )
 def test_two_processes_train_as_one(tmp_path, settings):
@@ -258,9 +272,15 @@ def test_two_processes_train_as_one(tmp_path, settings):
     two, other = run_processes(tmp_path, 2, *settings)
     tolerance = {"rtol": 1e-3, "atol": 1e-4} if settings[-1] == "float32" else {"rtol": 1e-8, "atol": 1e-9}
     for name, value in one["state"].items():
-        assert torch.equal(two["state"][name], other["state"][name]), name  # the processes agree to the last bit
-        torch.testing.assert_close(two["state"][name], value, **tolerance, msg=lambda m, name=name: f"{name}: {m}")
-    assert two["validation"] == pytest.approx(one["validation"], rel=1e-2 if settings[-1] == "float32" else 1e-6)
+        assert torch.equal(two["state"][name], other["state"][name]), (
+            name
+        )  # the processes agree to the last bit
+        torch.testing.assert_close(
+            two["state"][name], value, **tolerance, msg=lambda m, name=name: f"{name}: {m}"
+        )
+    assert two["validation"] == pytest.approx(
+        one["validation"], rel=1e-2 if settings[-1] == "float32" else 1e-6
+    )
 
 
 # Bad data
@@ -268,7 +288,11 @@ def test_two_processes_train_as_one(tmp_path, settings):
 BAD = {
     "nan": ({"x": X * math.nan}, ValueError, "x holds 720 .*nan at index"),
     "nan in y": ({"y": Y / 0}, ValueError, "y holds .* not finite"),
-    "shape of y": ({"y": Y[:, :2]}, ValueError, r"y has shape \(120, 2\), but vector outputs for 120 samples are \(120, 3\)"),
+    "shape of y": (
+        {"y": Y[:, :2]},
+        ValueError,
+        r"y has shape \(120, 2\), but vector outputs for 120 samples are \(120, 3\)",
+    ),
     "lengths": ({"x": X[:100]}, ValueError, r"100 samples are \(100, 3\)"),
     "last axis": ({"x": X[..., :2]}, ValueError, "last axis must have length 3"),
     "integers": ({"x": X.long()}, TypeError, "int64"),
@@ -278,7 +302,11 @@ BAD = {
     "share": ({"validation": 1.0}, ValueError, "validation share 1.0"),
     "epochs": ({"epochs": 0}, ValueError, "epochs = 0"),
     "scalars": ({"point_scalars": normal(119, 2, 1)}, ValueError, "one row for each of the 120 samples"),
-    "surplus scalars": ({"point_scalars": normal(120, 2, 1)}, ValueError, "made without: set point_scalars=1"),
+    "surplus scalars": (
+        {"point_scalars": normal(120, 2, 1)},
+        ValueError,
+        "made without: set point_scalars=1",
+    ),
 }
 
 

@@ -106,7 +106,9 @@ def rounded_once(net):
     exact = copy.deepcopy(net).double()
 
     def f(x, *scalars):
-        return exact(x.float().double(), *(None if s is None else s.double() for s in scalars)).float().double()
+        return (
+            exact(x.float().double(), *(None if s is None else s.double() for s in scalars)).float().double()
+        )
 
     return f
 
@@ -146,7 +148,9 @@ REMAINDER = 1e-2
 @settings(max_examples=80)
 @given(forms(), st.sampled_from(REPS), st.integers(1, 6), seeds)
 def test_frame_form_off_degenerate_tuples(form, rep, points, seed):
-    net = stir(FrameNet(form, min(points, 3) if max(p.rank for p in rep.parts) > 2 else points, rep, width=12)).double()
+    net = stir(
+        FrameNet(form, min(points, 3) if max(p.rank for p in rep.parts) > 2 else points, rep, width=12)
+    ).double()
     x = normal(400, net.points, form.n, seed=seed)
     x = x[net.frame_vectors(x)[1] > REMAINDER][:BATCH]
     if len(x) < BATCH:

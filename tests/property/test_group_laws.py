@@ -46,6 +46,8 @@ def test_distance_is_symmetric_and_invariant(form, seed):
     other = type(form)(form.matrix + 0.1 * torch.diag(normal(form.n, seed=seed)))
     d = form.algebra_distance(other)
     assert abs(d - other.algebra_distance(form)) <= 1e-9
-    Q = torch.linalg.qr(normal(form.n, form.n, seed=seed))[0]  # an orthogonal change of frame moves both alike
+    Q = torch.linalg.qr(normal(form.n, form.n, seed=seed))[
+        0
+    ]  # an orthogonal change of frame moves both alike
     moved = type(form)(Q @ form.matrix @ Q.T).algebra_distance(Q @ other.matrix @ Q.T)
     assert abs(d - moved) <= 1e-7

@@ -39,8 +39,9 @@ class SetCoefficients(nn.Module):
         rank = 4  # number of products of per-point coefficients in c_ij…
         self.rank = rank
         features = 2 + point_scalars
-        # Enough products that they span the quadratics of a point's own invariants, which mass and |r|² need.
-        products = max(point, min(32, (features + 1) * (features + 2) // 2))
+        # Three times as many products as there are quadratics of a point's own invariants: then sums like Σ m|r|² are
+        # found by least squares in few steps, since the random products are well conditioned.
+        products = max(point, min(64, 3 * (features + 1) * (features + 2) // 2))
         self.products = Products(features, products)
         self.point_in = nn.Linear(features, point)
         self.pair_in = nn.Linear(2, pair)
