@@ -21,7 +21,7 @@ from torch import nn
 import gortho
 
 BASE = {"batch": 1024, "points": 5, "n": 3}
-GROWTH = {"points": [1, 2, 10, 20, 40, 64], "n": [2, 4, 8, 16], "batch": [64, 256, 4096]}
+GROWTH = {"points": [1, 2, 10, 20, 64], "n": [2, 4, 8, 16], "batch": [64, 256, 4096]}
 
 
 def steps(batch: int, points: int, n: int, width: int) -> list[Callable[[], None]]:

@@ -164,10 +164,10 @@ def test_rule_of_thumb_for_small_errors(gap, distance):
 
 def test_equality_up_to_gauge():
     A = QuadraticForm.random(2, 2, seed=6)
-    assert A == QuadraticForm(-5 * A.matrix, names="abcd")
+    assert QuadraticForm(-5 * A.matrix, names="abcd") == A
     assert hash(A) == hash(QuadraticForm(-5 * A.matrix))
-    assert A != QuadraticForm(A.matrix + 1e-6 * torch.eye(4))
-    assert A != QuadraticForm.euclidean(3)
+    assert QuadraticForm(A.matrix + 1e-6 * torch.eye(4)) != A
+    assert QuadraticForm.euclidean(3) != A
     assert A != "a form"
 
 

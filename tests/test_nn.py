@@ -188,7 +188,6 @@ def test_moment_of_inertia_with_the_form_known():
     net = EquivariantNet(task.form, 5, "bilinear", point_scalars=1, set_like=True).double()
     fit(net, task.x, task.y, point_scalars=task.point_scalars, epochs=20, polish=200)
     error = relative_mse(predict(net, test.x, test.point_scalars), test.y)
-    print(error)
     assert error <= 1e-4
 
 

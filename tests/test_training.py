@@ -1,5 +1,6 @@
-"""The training loop: it learns, stops, resumes, survives, repeats itself, and does not mind how many processes run it."""
+"""The training loop: it learns, stops, resumes, survives, and does not mind how many processes run it."""
 
+import itertools
 import math
 import os
 import socket
@@ -108,7 +109,7 @@ def test_patience_counts_epochs_not_the_convex_start():
 def test_the_schedule_warms_up_and_comes_to_rest():
     rates = [learning_rate(step, 100, 1.0) for step in range(101)]
     assert rates[0] == 0.5 and max(rates) == 1.0 and rates[-1] < 1e-3
-    assert all(a >= b for a, b in zip(rates[2:], rates[3:]))
+    assert all(a >= b for a, b in itertools.pairwise(rates[2:]))
 
 
 def test_a_loss_that_explodes_is_named():

@@ -7,6 +7,7 @@ Read the modules in this order: `forms` (the value), `groups` (O(A)), `reps` (ho
 
 from gortho import nn, reps, testing
 from gortho.discovery import Discovery, Settings, Verdict, discover, spectral_form
+from gortho.estimators import EquivariantRegressor, InvariantClassifier
 from gortho.forms import QuadraticForm, Signature
 from gortho.groups import OrthogonalGroup
 from gortho.nn import EquivariantNet, LearnableForm
@@ -19,6 +20,8 @@ __all__ = [
     "DirectSum",
     "Discovery",
     "EquivariantNet",
+    "EquivariantRegressor",
+    "InvariantClassifier",
     "LearnableForm",
     "OrthogonalGroup",
     "QuadraticForm",

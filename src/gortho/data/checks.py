@@ -67,6 +67,29 @@ def check_samples(
     return arrays["X"], arrays["y"], arrays.get("point_scalars"), arrays.get("sample_scalars"), notices
 
 
+def check_inputs(
+    X: Any,
+    point_scalars: Any = None,
+    sample_scalars: Any = None,
+    *,
+    names: Sequence[str] | None = None,
+    rows: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Inputs without targets as finite float64 arrays, every row in its place; arguments as in `check_samples`.
+
+    >>> check_inputs([[1, 0], [0, 1], [0, 1]])[0].shape
+    (3, 2)
+    """
+    given = {"X": X, "point_scalars": point_scalars, "sample_scalars": sample_scalars}
+    arrays = {name: as_float64(array, name) for name, array in given.items() if array is not None}
+    _check_shapes(arrays, least=1)
+    for name, array in arrays.items():
+        _check_finite(
+            name, array, np.arange(len(array)) if rows is None else rows, names if name == "X" else None
+        )
+    return arrays["X"], arrays.get("point_scalars"), arrays.get("sample_scalars")
+
+
 def variable_names(n: int) -> tuple[str, ...]:
     """Names for components that have none.
 
@@ -138,7 +161,7 @@ def _place(index: tuple[int, ...], row: int, columns: Sequence[str] | None = Non
     return ", ".join(where)
 
 
-def _check_shapes(arrays: dict[str, np.ndarray]) -> None:
+def _check_shapes(arrays: dict[str, np.ndarray], least: int = 2) -> None:
     """Checks that the shapes belong together; scalars of one component get an axis for it."""
     X = arrays["X"]
     if X.ndim not in (2, 3):
@@ -154,8 +177,10 @@ def _check_shapes(arrays: dict[str, np.ndarray]) -> None:
                 + (hint if X.shape[-1] == len(array) else "")
             )
         if array.size == 0:
-            raise DataError(f"{name} is empty (shape {array.shape}): give at least two samples")
-    if len(X) < 2:
+            raise DataError(
+                f"{name} is empty (shape {array.shape}): give at least {'two samples' if least > 1 else 'one row'}"
+            )
+    if len(X) < least:
         raise DataError(f"there is {len(X)} sample: at least two are needed")
     if "sample_scalars" in arrays:
         if arrays["sample_scalars"].ndim > 2:

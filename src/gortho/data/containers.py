@@ -30,30 +30,39 @@ def _pick(what: str, wanted: Any, usual: Sequence[str], has: Callable[[str], boo
     raise DataError(f"{error}; name it by {what}=") if wanted is None else error
 
 
-def _picks(x: Any, y: Any, scalars: Any, has: Callable[[str], bool], names: list[str]) -> list[str]:
-    picked = [_pick("x", x, ("X", "x"), has, names), _pick("y", y, ("y", "Y"), has, names)]
-    return picked if scalars is None else [*picked, _pick("scalars", scalars, (), has, names)]
+def _picks(
+    x: Any, y: Any, scalars: Any, has: Callable[[str], bool], names: list[str], targets: bool | None
+) -> dict[str, str]:
+    """The names of the arrays of x, y and scalars; without y if targets are not wanted, or optional and absent."""
+    usual = ("y", "Y")
+    picked = {"x": _pick("x", x, ("X", "x"), has, names)}
+    if targets or (targets is None and any(has(name) for name in (usual if y is None else [y]))):
+        picked["y"] = _pick("y", y, usual, has, names)
+    if scalars is not None:
+        picked["scalars"] = _pick("scalars", scalars, (), has, names)
+    return picked
 
 
-def _raw(arrays: list[np.ndarray], picked: list[str], **more: Any) -> Raw:
-    values = [as_float64(array, name) for array, name in zip(arrays, picked)]
-    return Raw(values[0], values[1], values[2] if len(values) > 2 else None, **more)
+def _raw(arrays: list[np.ndarray], picked: dict[str, str], **more: Any) -> Raw:
+    values = {part: as_float64(array, name) for array, (part, name) in zip(arrays, picked.items())}
+    names: dict[str, tuple[str, ...]] = {part: (name,) for part, name in picked.items()}
+    return Raw(values["x"], values.get("y"), values.get("scalars"), picked=names, **more)
 
 
-def read_npz(path: Path, x: Any, y: Any, scalars: Any, limits: Limits) -> Raw:
+def read_npz(path: Path, x: Any, y: Any, scalars: Any, limits: Limits, targets: bool | None = True) -> Raw:
     """Arrays of a numpy archive; object arrays, which could run code when loaded, are refused."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name.removesuffix(".npy") for name in archive.namelist()]
-            picked = _picks(x, y, scalars, names.__contains__, names)
-            needed = sum(_npy_numbers(archive, name) for name in picked) * BYTES
+            picked = _picks(x, y, scalars, names.__contains__, names, targets)
+            needed = sum(_npy_numbers(archive, name) for name in picked.values()) * BYTES
         if limits.memory is not None and needed > limits.memory:
             raise DataError(
                 f"reading needs {sizes(needed)} of memory and {sizes(limits.memory)} are available; an .npz "
                 "cannot be read in part: store the arrays as HDF5 (.h5) or Parquet (.parquet) instead"
             )
         with np.load(path, allow_pickle=False) as archive:
-            return _raw([archive[name] for name in picked], picked)
+            return _raw([archive[name] for name in picked.values()], picked)
     except DataError:
         raise
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError) as error:
@@ -75,7 +84,7 @@ def _npy_numbers(archive: zipfile.ZipFile, name: str) -> int:
     return math.prod(shape)
 
 
-def read_hdf5(path: Path, x: Any, y: Any, scalars: Any, limits: Limits) -> Raw:
+def read_hdf5(path: Path, x: Any, y: Any, scalars: Any, limits: Limits, targets: bool | None = True) -> Raw:
     """Datasets of an HDF5 file, by name or path; only the rows that are used are kept in memory."""
     import h5py
 
@@ -92,7 +101,9 @@ def read_hdf5(path: Path, x: Any, y: Any, scalars: Any, limits: Limits) -> Raw:
 
             file.visititems(visit)
             try:
-                picked = _picks(x, y, scalars, lambda name: isinstance(file.get(name), h5py.Dataset), names)
+                picked = _picks(
+                    x, y, scalars, lambda name: isinstance(file.get(name), h5py.Dataset), names, targets
+                )
             except DataError as error:
                 if not pandas:
                     raise
@@ -100,20 +111,20 @@ def read_hdf5(path: Path, x: Any, y: Any, scalars: Any, limits: Limits) -> Raw:
                     f"{error}. The file holds the pandas table {pandas[0]!r}, in pandas' own layout, which "
                     "is not read: save it by DataFrame.to_parquet or to_csv instead"
                 ) from None
-            return _read_datasets([file[name] for name in picked], picked, limits)
+            return _read_datasets([file[name] for name in picked.values()], picked, limits)
     except DataError:
         raise
     except (OSError, RuntimeError, KeyError) as error:
         raise DataError(f"the file is truncated or damaged ({error}): write it again") from None
 
 
-def _read_datasets(datasets: list[Any], picked: list[str], limits: Limits) -> Raw:
-    for dataset, name in zip(datasets, picked):
+def _read_datasets(datasets: list[Any], picked: dict[str, str], limits: Limits) -> Raw:
+    for dataset, name in zip(datasets, picked.values()):
         if not dataset.shape:
             raise DataError(f"dataset {name!r} is not an array: give one row per sample")
         if len(dataset) != len(datasets[0]):
             raise DataError(
-                f"{picked[0]!r} has {len(datasets[0])} rows and {name!r} has {len(dataset)}: "
+                f"{picked['x']!r} has {len(datasets[0])} rows and {name!r} has {len(dataset)}: "
                 "they must have one row per sample each"
             )
     width = sum(math.prod(dataset.shape[1:]) for dataset in datasets)

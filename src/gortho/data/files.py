@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from gortho.reps import as_rep
+
 from . import checks, tables
 from .containers import read_hdf5, read_npz
 from .errors import DataError
@@ -35,21 +37,24 @@ SIGNATURES: list[tuple[bytes, str, Callable[..., Raw] | None, str]] = [
     (b"\xfe\xff", "UTF-16 text", None, "save it as UTF-8"),
     (b"\x80", "a pickle", None, "save the arrays by np.savez"),
 ]
-VECTORS = ("vector", "covector")
-MATRICES = ("conjugation", "bilinear", "form")
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Checked samples: X (N, n) or (N, p, n), y (N, ...); scalars per point (N, p, s) or sample (N, s)."""
+    """Checked samples: X (N, n) or (N, p, n), y (N, ...); scalars per point (N, p, s) or sample (N, s).
+
+    `y` is None where no targets were read. `columns` names the arrays or columns that were, by their part: "x",
+    "y", "scalars".
+    """
 
     X: np.ndarray
-    y: np.ndarray
+    y: np.ndarray | None
     point_scalars: np.ndarray | None = None
     sample_scalars: np.ndarray | None = None
     names: tuple[str, ...] = ()
     source: str = ""
     notices: list[str] = field(default_factory=list)
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def read(
@@ -64,36 +69,43 @@ def read(
     seed: int = 0,
     scalars_per_point: bool = False,
     memory_budget: int | None = None,
+    targets: bool | None = True,
 ) -> Dataset:
     """Reads samples from .npz, .h5/.hdf5 (arrays by name) or .csv, .tsv, .parquet (columns by name).
 
     Columns are given as a list or as "E,px:pz", point by point for samples of several points. Scalars of a
     table are per sample unless `scalars_per_point`; an array of scalars is per point if its second axis has
     the length `points`. `memory_budget` is in bytes; the memory available, if None.
+
+    With `targets=False` only the inputs are read: every row in its place, repeated ones too, and y is None. With
+    `targets=None` the targets, named by y or by the usual names, are read if the file has them.
     """
     path = Path(path).expanduser()
     reader = _reader(path)
     budget = available_memory() if memory_budget is None else memory_budget
     try:
-        raw = reader(path, x, y, scalars, Limits(max_samples, budget, seed))
+        raw = reader(path, x, y, scalars, Limits(max_samples, budget, seed, targets is False), targets)
         X = shape_points(raw.X, points)
         p = X.shape[1] if X.ndim == 3 else 1
-        if raw.columns is not None:
-            names = tables.variable_names(raw.columns, p)
-        else:
-            names = checks.variable_names(X.shape[-1])
-        target = shape_output(raw.y, output, X.shape[-1])
+        n, columns = X.shape[-1], raw.columns
+        names = checks.variable_names(n) if columns is None else tables.variable_names(columns, p)
         point, sample = shape_scalars(raw, p, scalars_per_point)
-        X, target, point, sample, notices = checks.check_samples(
-            X, target, point, sample, max_samples, seed, names=names, rows=raw.rows
-        )
+        target: np.ndarray | None = None
+        notices: list[str] = []
+        if raw.y is None:
+            X, point, sample = checks.check_inputs(X, point, sample, names=names, rows=raw.rows)
+        else:
+            target = shape_output(raw.y, output, n)
+            X, target, point, sample, notices = checks.check_samples(
+                X, target, point, sample, max_samples, seed, names=names, rows=raw.rows
+            )
     except DataError as error:
         raise DataError(f"{path.name}: {error}") from None
     except MemoryError:
         raise DataError(
             f"{path.name} does not fit in memory: lower max_samples, or use fewer columns"
         ) from None
-    return Dataset(X, target, point, sample, names, str(path), raw.notices + notices)
+    return Dataset(X, target, point, sample, names, str(path), raw.notices + notices, raw.picked)
 
 
 def _reader(path: Path) -> Callable[..., Raw]:
@@ -148,16 +160,16 @@ def shape_points(X: np.ndarray, points: int | None) -> np.ndarray:
 
 
 def shape_output(y: np.ndarray, output: str, n: int) -> np.ndarray:
-    """y as the kind of output asks: (N,) or (N, k), (N, n), or (N, n, n) row by row."""
+    """y as the kind of output asks: (N,) or (N, k), (N, n), (N, n, n) row by row, or (N, k) for a sum."""
+    try:
+        rep = as_rep(output)
+    except ValueError as error:
+        raise DataError(str(error)) from None
     if output == "scalar":
         if y.ndim > 2:
             raise DataError(f"y has shape {y.shape}: scalar outputs must be (N,) or (N, k)")
         return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-    if output not in VECTORS + MATRICES:
-        raise DataError(
-            f"output is {output!r}: it must be one of {', '.join(('scalar', *VECTORS, *MATRICES))}"
-        )
-    shape = (n,) if output in VECTORS else (n, n)
+    shape = rep.shape(n)
     found = int(np.prod(y.shape[1:]))
     if found != np.prod(shape) or (y.ndim > 2 and y.shape[1:] != shape):
         raise DataError(

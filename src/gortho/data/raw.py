@@ -11,13 +11,15 @@ import numpy as np
 class Raw:
     """Numbers as they stand in the file.
 
-    `columns` are the names of X's columns, None for files of arrays; `rows` are the numbers of the rows read,
-    None for all.
+    `y` is None where no targets were asked for. `columns` are the names of X's columns, None for files of
+    arrays; `rows` are the numbers of the rows read, None for all; `picked` are the arrays or columns read, by
+    their part in it ("x", "y", "scalars").
     """
 
     X: np.ndarray
-    y: np.ndarray
+    y: np.ndarray | None
     scalars: np.ndarray | None = None
     columns: list[str] | None = None
     rows: np.ndarray | None = None
     notices: list[str] = field(default_factory=list)
+    picked: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,11 +45,12 @@ def sizes(amount: float) -> str:
 
 @dataclass(frozen=True)
 class Limits:
-    """The most rows to keep: as asked for, and as fits in `memory` bytes."""
+    """The most rows to keep: as asked for, and as fits in `memory` bytes; with `every`, all or an error."""
 
     max_samples: int | None = None
     memory: int | None = None
     seed: int = 0
+    every: bool = False
 
     def __post_init__(self) -> None:
         if self.max_samples is not None and self.max_samples < 2:
@@ -56,7 +58,9 @@ class Limits:
 
     @property
     def asked(self) -> int:
-        return MAX_SAMPLES if self.max_samples is None else int(self.max_samples)
+        if self.max_samples is None:
+            return sys.maxsize if self.every else MAX_SAMPLES
+        return int(self.max_samples)
 
     def rows(self, width: int) -> int:
         """The most rows of `width` numbers each."""
@@ -75,6 +79,10 @@ class Limits:
         kept = self.rows(width)
         if total <= kept:
             return []
+        if self.every and kept < self.asked:
+            raise DataError(
+                f"the {total} rows do not fit in the {sizes(self.memory or 0)} of memory available: split the file"
+            )
         why = "pass a larger max_samples to use more" if kept == self.asked else "more do not fit in memory"
         return [f"a random subset of {kept} of the {total} rows is used (seed {self.seed}): {why}"]
 

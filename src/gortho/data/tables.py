@@ -33,27 +33,33 @@ class Table:
     blocks: Callable[[list[str]], Iterator[np.ndarray]]
 
 
-def read_text(path: Path, x: Columns, y: Columns, scalars: Columns, limits: Limits) -> Raw:
+def read_text(
+    path: Path, x: Columns, y: Columns, scalars: Columns, limits: Limits, targets: bool | None = True
+) -> Raw:
     """Columns of a .csv or .tsv file, which is read piece by piece."""
-    return _read(_text_table(path), x, y, scalars, limits)
+    return _read(_text_table(path), x, y, scalars, limits, targets)
 
 
-def read_parquet(path: Path, x: Columns, y: Columns, scalars: Columns, limits: Limits) -> Raw:
+def read_parquet(
+    path: Path, x: Columns, y: Columns, scalars: Columns, limits: Limits, targets: bool | None = True
+) -> Raw:
     """Columns of a Parquet file, which is read piece by piece."""
     import pyarrow as pa
 
     try:
-        return _read(_parquet_table(path), x, y, scalars, limits)
+        return _read(_parquet_table(path), x, y, scalars, limits, targets)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"the file is truncated or damaged ({error}): write it again") from None
 
 
-def _read(table: Table, x: Columns, y: Columns, scalars: Columns, limits: Limits) -> Raw:
+def _read(
+    table: Table, x: Columns, y: Columns, scalars: Columns, limits: Limits, targets: bool | None
+) -> Raw:
     repeated = sorted({name for name in table.header if table.header.count(name) > 1})
     if repeated:
         raise DataError(f"the header names {listed(repeated)} more than once: rename the columns")
     s_columns = pick(scalars, table.header, "scalars") if scalars is not None else []
-    x_columns, y_columns, notices = _pick_samples(table.header, x, y, s_columns)
+    x_columns, y_columns, notices = _pick_samples(table.header, x, y, s_columns, targets)
     columns = x_columns + y_columns + s_columns
     if len(set(columns)) < len(columns):
         twice = [name for name in dict.fromkeys(columns) if columns.count(name) > 1]
@@ -63,7 +69,16 @@ def _read(table: Table, x: Columns, y: Columns, scalars: Columns, limits: Limits
     values, rows, total = sample_stream(table.blocks(columns), width, limits.rows(width), limits.seed)
     X, Y, S = np.split(values, [len(x_columns), len(x_columns) + len(y_columns)], axis=1)
     notices += limits.notices(total, width)
-    return Raw(X, Y, S if s_columns else None, columns=x_columns, rows=rows, notices=notices)
+    picked = {"x": tuple(x_columns), "y": tuple(y_columns), "scalars": tuple(s_columns)}
+    return Raw(
+        X,
+        Y if y_columns else None,
+        S if s_columns else None,
+        columns=x_columns,
+        rows=rows,
+        notices=notices,
+        picked={part: names for part, names in picked.items() if names},
+    )
 
 
 def pick(wanted: str | Sequence[str], header: list[str], what: str) -> list[str]:
@@ -89,21 +104,30 @@ def pick(wanted: str | Sequence[str], header: list[str], what: str) -> list[str]
 
 
 def _pick_samples(
-    header: list[str], x: Columns, y: Columns, scalars: list[str]
+    header: list[str], x: Columns, y: Columns, scalars: list[str], targets: bool | None
 ) -> tuple[list[str], list[str], list[str]]:
-    """The columns of x and y, as asked for or else by their names, and notices about the latter."""
+    """The columns of x and y, as asked for or else by their names, and notices about the latter.
+
+    There are none of y if targets are not wanted, or optional and absent.
+    """
     x_columns = None if x is None else pick(x, header, "x")
-    y_columns = None if y is None else pick(y, header, "y")
+    y_columns: list[str] | None = None
+    if y is not None and targets is None:  # wanted only if they are there
+        parts = [y] if y in header else y.split(",") if isinstance(y, str) else list(y)
+        ends = [end.strip() for part in parts for end in (part, *part.split(":"))]
+        y_columns = pick(y, header, "y") if any(end in header for end in ends) else []
+    elif y is not None and targets:
+        y_columns = pick(y, header, "y")
     free = [name for name in header if name not in {*scalars, *(x_columns or []), *(y_columns or [])}]
     if y_columns is None:
         y_columns = [name for name in free if TARGET.match(name)]
         coordinates = [name for name in y_columns if name[0] in "yY" and _after(name) in header]
-        if coordinates:
+        if coordinates and (targets is not False or x_columns is None):
             raise DataError(
                 f"it is not clear whether {listed(coordinates)} are targets or coordinates, as there is also "
-                f"{_after(coordinates[0])!r}: say which by y="
+                f"{_after(coordinates[0])!r}: say which by {'x' if targets is False else 'y'}="
             )
-        if not y_columns:
+        if not y_columns and targets:
             raise DataError(
                 "no column is named y, y_..., target... or label...: say which is the target by y=; "
                 f"available: {listed(free)}"
@@ -112,9 +136,12 @@ def _pick_samples(
         x_columns = [name for name in free if name not in y_columns and not INDEX.match(name)]
         if not x_columns:
             raise DataError(f"no columns are left for x: say which by x=; available: {listed(header)}")
-    if x is not None and y is not None:
+    if targets is False:
+        y_columns = []
+    if x is not None and (y is not None or not y_columns):
         return x_columns, y_columns, []
-    return x_columns, y_columns, [f"columns by name: x = {listed(x_columns)}; y = {listed(y_columns)}"]
+    told = [f"{part} = {listed(names)}" for part, names in (("x", x_columns), ("y", y_columns)) if names]
+    return x_columns, y_columns, [f"columns by name: {'; '.join(told)}"]
 
 
 def _after(name: str) -> str:

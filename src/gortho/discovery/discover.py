@@ -225,9 +225,9 @@ def _discover(
         return QuadraticForm(W.T @ form.matrix @ W, found.names)
 
     kernel, spectral, extra = _spectral_starts(white[0], white[1], rep)
-    settings = clock.fit(white, {**options, "output": rep}, seed)
     interrupted = False
     try:
+        settings = clock.fit(white, {**options, "output": rep}, seed)
         restarts = search(
             white[0],
             white[1],

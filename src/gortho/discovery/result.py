@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -247,7 +248,10 @@ class Discovery:
         weights = directory / "network.safetensors"
         if found.candidate is not None and weights.exists():
             found.network = build_network(found.candidate, found.output, found.network_options)
-            found.network.load_state_dict(load_file(weights))
+            try:
+                found.network.load_state_dict(load_file(weights))
+            except (SafetensorError, RuntimeError) as error:
+                raise ValueError(f"{weights} is damaged or belongs to another run ({error})") from None
         return found
 
     def export(self, path: str | Path, batch: int | None = None) -> Path:

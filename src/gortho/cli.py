@@ -1,0 +1,319 @@
+"""The command line: `gortho discover`, `predict`, `check`, `demo`.
+
+Exit codes: 0 found (or fine), 3 no form, 4 not determined, 2 bad input, 1 a check that does not hold, 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gortho import __version__
+from gortho.progress import Bar, keep_best_on_interrupt
+
+if TYPE_CHECKING:  # what the commands need is imported where it is used
+    from gortho.discovery import Discovery
+
+EXIT_CODES = {"FOUND": 0, "NONE": 3, "UNDERDETERMINED": 4}
+BAD_INPUT, INTERRUPTED = 2, 130
+#: Sizes of the search by effort: what differs from the default settings.
+EFFORTS: dict[str, dict[str, Any]] = {
+    "normal": {},
+    "quick": {"replicas": 12, "steps": 250, "refits": 6, "refit_steps": 300},
+}
+
+
+class Commands(click.Group):
+    """A group of commands that answer bad input with a sentence and exit code 2, not with a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="replace")  # a terminal that lacks a sign shows "?"
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of libraries; what matters is said by the commands
+                return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except KeyboardInterrupt:
+            click.echo("Interrupted before there was a result.", err=True)
+            ctx.exit(INTERRUPTED)
+        except (ValueError, OSError, ImportError, MemoryError) as error:
+            click.echo(f"Error: {error}", err=True)
+            ctx.exit(BAD_INPUT)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="gortho")
+def main() -> None:
+    """Find the quadratic form behind vector data, and predict with it.
+
+    \b
+    Examples:
+      gortho demo
+      gortho discover data.npz --output vector --report out.html --save run
+      gortho predict run new.csv --out predictions.csv
+      gortho check run new.csv
+    """
+
+
+def options(*decorators: Callable) -> Callable:
+    """Several decorators as one, in the order of reading."""
+
+    def decorate(command: Callable) -> Callable:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+FILE = click.argument("file", type=click.Path(path_type=Path))
+RUN = click.argument("run", type=click.Path(path_type=Path))
+X = click.option(
+    "--x", metavar="NAMES", help="Columns of x, as E,px:pz, point by point; or the name of an array."
+)
+Y = click.option("--y", metavar="NAMES", help="Columns of the target, or the name of an array.")
+SCALARS = click.option(
+    "--scalars", metavar="NAMES", help="Quantities that no group touches: masses, charges."
+)
+POINTS = click.option("--points", type=click.IntRange(1), metavar="P", help="Vectors in a sample.")
+SEED = click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same answer."
+)
+EFFORT = click.option(
+    "--effort",
+    type=click.Choice(list(EFFORTS)),
+    default="normal",
+    show_default=True,
+    help="A quick search takes less time and is less sure.",
+)
+QUIET = click.option("--quiet", is_flag=True, help="No progress bar.")
+JSON = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, and nothing else, to standard output."
+)
+
+
+@main.command()
+@options(FILE, X, Y, SCALARS)
+@click.option(
+    "--scalars-per-point", is_flag=True, help="The columns of scalars belong to the points, in order."
+)
+@POINTS
+@click.option(
+    "--output",
+    default="scalar",
+    show_default=True,
+    metavar="KIND",
+    help='How the target transforms: scalar, vector, covector, conjugation, bilinear, form or "scalar + 2*vector".',
+)
+@click.option("--set", "set_like", is_flag=True, help="The points of a sample have no order.")
+@click.option("--names", metavar="A,B,C", help="Names of the coordinates, for the law.")
+@SEED
+@click.option(
+    "--time-budget",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Make the search smaller, so that it takes about this long.",
+)
+@click.option(
+    "--max-samples", type=click.IntRange(2), metavar="N", help="Use a random subset of so many rows."
+)
+@EFFORT
+@click.option(
+    "--report", type=click.Path(path_type=Path), metavar="PATH.html", help="Write a report to look at."
+)
+@click.option(
+    "--save", type=click.Path(path_type=Path), metavar="DIR", help="Keep the run, for predict and check."
+)
+@options(JSON, QUIET)
+@click.pass_context
+def discover(
+    ctx: click.Context,
+    file: Path,
+    set_like: bool,
+    names: str | None,
+    time_budget: float | None,
+    effort: str,
+    report: Path | None,
+    save: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **reading: Any,
+) -> None:
+    """Find the quadratic form that the data in FILE respects.
+
+    FILE is .npz or .h5 (arrays X and y), .csv, .tsv or .parquet (columns). Ctrl-C ends the search with the best form
+    so far. Exit codes: 0 found, 3 none, 4 not determined, 2 bad input.
+
+    \b
+    Examples:
+      gortho discover data.npz --output vector --report out.html
+      gortho discover jets.csv --x E,px:pz --y mass --names E,px,py,pz
+      gortho discover pairs.parquet --points 2 --scalars m_0,m_1 --scalars-per-point --json
+    """
+    from gortho.data import read
+    from gortho.runs import remember, scalars_of
+
+    _check_destinations(report, save)
+    data = read(file, **reading)
+    labels = data.names if names is None else [name.strip() for name in names.split(",")]
+    found = _search(
+        data.X,
+        data.y,
+        effort,
+        quiet,
+        **{name: reading[name] for name in ("output", "seed", "max_samples")},
+        scalars=scalars_of(data),
+        set_like=set_like,
+        names=labels,
+        time_budget=time_budget,
+    )
+    remember(found, data)
+    _hand_over(ctx, found, report, save, as_json)
+
+
+@main.command()
+@options(RUN, FILE, X, SCALARS, POINTS)
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), help="Where to: .npz, .csv, .parquet or .h5."
+)
+def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
+    """Predict for the inputs in FILE with the saved RUN, row by row.
+
+    Columns are those that the run was found with, unless given. Writes y, or y_0, y_1, ... for more than one value.
+
+    \b
+    Example:
+      gortho predict run new.csv --out predictions.csv
+    """
+    from gortho.data import DataError, check_writable, write
+    from gortho.runs import load, read_for, scalars_of
+
+    if check_writable(out).resolve() == file.resolve():
+        raise DataError(f"{out} is the file that is read: choose another name for the predictions")
+    found = load(run)
+    _warn(found)
+    data = read_for(found, file, targets=False, **columns)
+    y = found.predict(data.X, scalars_of(data))
+    write(out, y)
+    click.echo(f"{len(y)} predictions in {out}")
+
+
+@main.command()
+@options(RUN, FILE, X, Y, SCALARS, POINTS, JSON)
+@click.pass_context
+def check(ctx: click.Context, run: Path, file: Path, as_json: bool, **columns: Any) -> None:
+    """Does the saved RUN keep its promises on the data in FILE?
+
+    Measures the equivariance of its predictor on these inputs and, where FILE has targets, the error. Exit code 0 if
+    the relative equivariance error is at most 1e-8 and the error at most twice the one measured at discovery, else 1.
+
+    \b
+    Example:
+      gortho check run new.csv --json
+    """
+    from gortho.runs import certify, load, plain, read_for
+
+    found = load(run)
+    _warn(found)
+    data = read_for(found, file, targets=True if columns["y"] else None, **columns)
+    result = certify(found, data)
+    if as_json:
+        content = dataclasses.asdict(result) | {"holds": result.holds}
+        content["equivariance"] = [{"boost": b, "error": e} for b, e in result.equivariance.items()]
+        click.echo(json.dumps(plain(content), indent=1))
+    else:
+        for notice in data.notices:
+            click.echo(f"note: {notice}", err=True)
+        click.echo(f"{run} ({found.candidate}) on {result.samples} samples of {file.name}")
+        click.echo(str(result))
+    ctx.exit(0 if result.holds else 1)
+
+
+@main.command()
+@SEED
+@EFFORT
+@click.option("--report", type=click.Path(path_type=Path), default="gortho-demo.html", show_default=True)
+@click.option("--save", type=click.Path(path_type=Path), metavar="DIR", help="Keep the run.")
+@QUIET
+@click.pass_context
+def demo(ctx: click.Context, seed: int, effort: str, report: Path, save: Path | None, quiet: bool) -> None:
+    """Find the form hidden in built-in data.
+
+    The data are 3000 samples of f(x) = 9 (x xᵀA)² + 2 x xᵀA in four dimensions, with a hidden A of group O(2,2).
+
+    \b
+    Example:
+      gortho demo --report demo.html
+    """
+    from gortho.tasks import synthetic
+
+    _check_destinations(report, save)
+    task = synthetic(samples=3000, seed=seed)
+    click.echo(f"Hidden in the data: {task.form}")
+    found = _search(task.x, task.y, effort, quiet, output=task.output, seed=seed)
+    if found.candidate is not None:
+        near, far = found.candidate.cosine(task.form), found.candidate.algebra_distance(task.form)
+        click.echo(f"Found beside truth: |cos| = {near:.6f} (1 is equal), d_PA = {far:.5f} (0 is equal)")
+    _hand_over(ctx, found, report, save)
+
+
+def _check_destinations(report: Path | None, save: Path | None) -> None:
+    """Find out before the search, not after it, that a result could not be written."""
+    if report is not None:
+        import gortho.report.page  # noqa: F401 - is the extra installed?
+
+        if report.suffix.lower() not in (".html", ".htm"):
+            raise ValueError(f"--report {report}: the report is a page, give a name that ends in .html")
+        if report.is_dir() or not report.parent.is_dir():
+            raise ValueError(f"--report {report}: there is no folder {report.parent} to write it to")
+    if save is not None:
+        if save.exists() and not save.is_dir():
+            raise ValueError(f"--save {save}: this is a file, give a directory")
+        save.mkdir(parents=True, exist_ok=True)
+
+
+def _search(x: Any, y: Any, effort: str, quiet: bool, **options: Any) -> Discovery:
+    """Discover, with a progress bar and a Ctrl-C that keeps the best so far."""
+    import gortho
+
+    settings = gortho.Settings(**EFFORTS[effort])
+    with Bar(hidden=quiet) as bar, keep_best_on_interrupt():
+        return gortho.discover(x, y, settings=settings, watch=bar, **options)
+
+
+def _hand_over(
+    ctx: click.Context, found: Discovery, report: Path | None, save: Path | None, as_json: bool = False
+) -> None:
+    """Print and write the result, and leave with the exit code of its verdict."""
+    from gortho.runs import summary
+
+    click.echo(json.dumps(summary(found), indent=1, allow_nan=False) if as_json else str(found))
+    if save is not None:
+        found.save(save)
+        click.echo(f"Saved run: {save}", err=as_json)
+    if report is not None:
+        found.to_html(report)
+        click.echo(f"Report: {report}", err=as_json)
+    ctx.exit(EXIT_CODES[found.verdict.name])
+
+
+def _warn(found: Discovery) -> None:
+    if found.form is None:
+        click.echo(
+            f"Warning: the form of this run was not accepted ({found.verdict}): {found.reason}", err=True
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""`write`: predictions to a file, in the formats that `read` reads."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from .errors import DataError
+
+SUFFIXES = (".npz", ".csv", ".tsv", ".parquet", ".h5", ".hdf5")
+
+
+def check_writable(path: str | os.PathLike[str]) -> Path:
+    """The path, once it is clear that `write` can write to it: a known suffix in an existing folder."""
+    path = Path(path).expanduser()
+    if path.suffix.lower() not in SUFFIXES:
+        raise DataError(
+            f"{path.name} has the suffix {path.suffix!r}, which is not written: use {', '.join(SUFFIXES)}"
+        )
+    if path.is_dir():
+        raise DataError(f"{path} is a directory: give a file name")
+    if not path.parent.is_dir():
+        raise DataError(f"the folder {path.parent} does not exist: make it first")
+    return path
+
+
+def write(path: str | os.PathLike[str], y: np.ndarray) -> Path:
+    """Writes y (N, ...) as an array y, or to a table as columns y (one value a row) or y_0, y_1, ..., row by row."""
+    path = check_writable(path)
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        np.savez(path, y=y)
+        return path
+    if suffix in (".h5", ".hdf5"):
+        import h5py
+
+        with h5py.File(path, "w") as file:
+            file["y"] = y
+        return path
+    import pandas as pd
+
+    flat = np.asarray(y).reshape(len(y), -1)
+    names = ["y"] if flat.shape[1] == 1 else [f"y_{k}" for k in range(flat.shape[1])]
+    table = pd.DataFrame(flat, columns=names)
+    if suffix == ".parquet":
+        table.to_parquet(path, index=False)
+    else:
+        table.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")
+    return path

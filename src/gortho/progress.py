@@ -1,0 +1,104 @@
+"""What a person sees of a long run: a bar on standard error, and a Ctrl-C that keeps the best so far."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from tqdm import tqdm
+
+_FORM = re.compile(r"(?P<law>.*?)\s+\[(?P<group>[^\]]*)\]\s*(?P<error>.*)")
+_LEAST_LAW = 16  # a law cut shorter than this says nothing
+
+
+def shorten(line: str, width: int) -> str:
+    """A line on the leading form in at most ``width`` characters: the law is cut first, then left out.
+
+    >>> line = "q(x) = 1.02 x0² - 0.11 x0·x1 + 0.98 x1²   [O(2)]  error 1.24e+00"
+    >>> shorten(line, 50)
+    'q(x) = 1.02 x0² - 0.11 x…  [O(2)]  error 1.24e+00'
+    >>> shorten(line, 30)
+    'O(2)  error 1.24e+00'
+    """
+    if len(line) <= width:
+        return line
+    match = _FORM.fullmatch(line)
+    if match is None:
+        return line[: max(0, width - 1)] + "…"
+    law, group, error = match["law"], match["group"], match["error"]
+    tail = f"[{group}]  {error}".rstrip()
+    room = width - len(tail) - 3
+    short = f"{law[:room]}…  {tail}" if room >= _LEAST_LAW else f"{group}  {error}".rstrip()
+    return short[:width]
+
+
+def stderr_width() -> int:
+    """Columns of the terminal behind standard error; 100 where it is none."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError, AttributeError):
+        return shutil.get_terminal_size((100, 24)).columns
+
+
+class Bar:
+    """A progress bar that shows the stage and the leading form; call it as `discover` calls its ``watch``."""
+
+    _FORMAT = "{percentage:3.0f}%|{bar:10}| {elapsed} {desc}"
+    _FIXED = 26  # what the format takes besides the description, for runs below a hundred hours
+
+    def __init__(self, hidden: bool = False):
+        self._bar = tqdm(
+            total=1.0,
+            file=sys.stderr,
+            bar_format=self._FORMAT,
+            leave=False,
+            disable=hidden,
+            desc="looking at the data",
+        )
+
+    def __call__(self, stage: str, share: float, line: str) -> None:
+        self._bar.n = min(1.0, share)
+        width = stderr_width() - self._FIXED - len(stage) - 2
+        self._bar.set_description_str(f"{stage}: {shorten(line, max(20, width))}")
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.close()
+
+
+@contextmanager
+def keep_best_on_interrupt() -> Iterator[None]:
+    """Within: the first Ctrl-C raises KeyboardInterrupt and says what happens, the second leaves at once (130)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:  # started so that Ctrl-C does not reach it
+        yield
+        return
+    presses = 0
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal presses
+        presses += 1
+        if presses > 1:
+            os.write(2, b"\nStopped.\n")
+            os._exit(130)
+        # os.write, as the signal may come while the bar is being written
+        os.write(2, b"\nInterrupted: finishing with the best form so far. Ctrl-C again leaves at once.\n")
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,203 @@
+"""Saved runs and files together, for the command line: as JSON, the inputs a run needs, its certificate on data."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gortho.data import DataError, Dataset, read
+from gortho.data.checks import variable_names
+from gortho.data.sampling import choose
+from gortho.discovery import Discovery
+from gortho.discovery.discover import BOOSTS, as_targets
+
+#: A certificate holds up to this relative equivariance error, in float64.
+CERTIFIED = 1e-8
+#: Rows on which the equivariance is measured.
+CERTIFICATE_ROWS = 500
+#: The error on new data may be this many times the stored one, and this share of the variance more.
+WORSE, MORE = 2.0, 1e-6
+TABLES = (".csv", ".tsv", ".parquet")
+
+
+def scalars_of(data: Dataset, rows: Any = slice(None)) -> dict[str, np.ndarray] | None:
+    """The scalars of a data set as `discover` and `Discovery.predict` take them."""
+    given = {"point": data.point_scalars, "sample": data.sample_scalars}
+    return {name: values[rows] for name, values in given.items() if values is not None} or None
+
+
+def remember(found: Discovery, data: Dataset) -> None:
+    """Note in the discovery which file and columns it comes from, and what was noticed while reading them."""
+    found.notices = list(dict.fromkeys([*data.notices, *found.notices]))
+    found.facts["file"] = Path(data.source).name
+    for part, columns in data.columns.items():
+        line = io.StringIO()
+        csv.writer(line, lineterminator="").writerow(columns)
+        found.facts[f"{part} read from"] = line.getvalue()
+
+
+def _remembered(found: Discovery, part: str, file: Path) -> list[str] | str | None:
+    """The columns, or the array, that a part was read from when the run was made, if the file is of the same kind."""
+    stored = found.facts.get(f"{part} read from")
+    table = file.suffix.lower() in TABLES
+    if stored and table == (Path(found.facts.get("file", "")).suffix.lower() in TABLES):
+        return next(csv.reader([stored])) if table else stored
+    named = found.names != variable_names(len(found.names))
+    if part == "x" and table and named and found.network_options["points"] == 1:
+        return list(found.names)
+    return None
+
+
+def load(directory: str | Path) -> Discovery:
+    """Load a saved run that can predict."""
+    found = Discovery.load(directory)
+    if found.network is None:
+        raise ValueError(f"{directory} has no predictor: the verdict is {found.verdict} ({found.reason})")
+    return found
+
+
+def read_for(
+    found: Discovery,
+    file: Path,
+    *,
+    targets: bool | None,
+    x: str | None = None,
+    y: str | None = None,
+    scalars: str | None = None,
+    points: int | None = None,
+) -> Dataset:
+    """Read a file for a saved run: its columns, unless others are given."""
+    options = found.network_options
+    wanted = {name: given or _remembered(found, name, file) for name, given in (("x", x), ("y", y))}
+    needed = "point" if options["point_scalars"] else "sample" if options["sample_scalars"] else None
+    if needed and (scalars or _remembered(found, "scalars", file)) is None:
+        raise DataError(f"the run was found with scalars, one row for each {needed}: name them by --scalars")
+    data = read(
+        file,
+        x=wanted["x"],
+        y=wanted["y"],
+        scalars=(scalars or _remembered(found, "scalars", file)) if needed else None,
+        points=points or options["points"],
+        output=found.output,
+        scalars_per_point=needed == "point",
+        targets=targets,
+    )
+    n = len(found.names)
+    if data.X.shape[-1] != n:
+        raise DataError(
+            f"{file.name}: x has {data.X.shape[-1]} components, and the run was found with {n} "
+            f"({', '.join(found.names)}): name the right columns by --x"
+        )
+    return data
+
+
+@dataclass
+class Certificate:
+    """What a predictor keeps of its promises on given data."""
+
+    samples: int
+    form_error: float  # between the stated form and the one in the predictor
+    equivariance: dict[float, float]  # by largest boost
+    mse: float | None = None
+    relative_mse: float | None = None
+    stored_relative_mse: float | None = None
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing failed."""
+        return not self.failures
+
+    def __str__(self) -> str:
+        lines = [f"equivariance error, boosts to {b:g}: {e:.1e}" for b, e in self.equivariance.items()]
+        if self.relative_mse is None:
+            lines.append("no targets in the file: the error of the predictions is not checked")
+        else:
+            stored = self.stored_relative_mse
+            beside = "none is stored to compare with" if stored is None else f"{stored:.2e} at discovery"
+            lines.append(f"error: {self.relative_mse:.2e} of the variance (MSE {self.mse:.2e}); {beside}")
+        lines.append("The certificate holds." if self.holds else "The certificate FAILS:")
+        return "\n".join(lines + [f"  {failure}" for failure in self.failures])
+
+
+def certify(found: Discovery, data: Dataset) -> Certificate:
+    """Measure the equivariance of the predictor on these inputs and, with targets, its error beside the stored one."""
+    assert found.network is not None and found.candidate is not None
+    rows = choose(len(data.X), CERTIFICATE_ROWS, 0)
+    few = data.X[rows], scalars_of(data, rows)
+    inside = found.network.form.value()
+    result = Certificate(
+        samples=len(data.X),
+        form_error=float((inside.matrix - found.candidate.matrix).abs().max()),
+        equivariance={boost: found.equivariance_error(*few, max_boost=boost) for boost in BOOSTS},
+    )
+    worst = max(result.equivariance.values())
+    if not worst <= CERTIFIED:
+        result.failures.append(f"the equivariance error {worst:.1e} is above {CERTIFIED:.0e}")
+    if not result.form_error <= CERTIFIED:
+        result.failures.append(
+            f"the predictor uses another form than the stated one (by {result.form_error:.1e})"
+        )
+    if data.y is None:
+        return result
+    y = as_targets(data.y, found.output, len(found.names))[0]
+    result.mse = float(np.square(found.predict(data.X, scalars_of(data)) - y).mean())
+    variance = float(np.square(y - y.mean(0)).mean())
+    result.relative_mse = result.mse / variance if variance > 0 else math.inf if result.mse > 0 else 0.0
+    if found.peers:
+        stored = result.stored_relative_mse = found.peers[0].relative_mse
+        if not result.relative_mse <= WORSE * stored + MORE:
+            result.failures.append(
+                f"the error, {result.relative_mse:.2e} of the variance, is more than {WORSE:g} times that at "
+                f"discovery, {stored:.2e}: this data follows another law, has other units or more noise"
+            )
+    return result
+
+
+def summary(found: Discovery) -> dict[str, Any]:
+    """A discovery as plain JSON values; numbers that are not finite become null."""
+    form, intervals = found.candidate, found.intervals
+    values = None if form is None else form.eigenvalues.numpy()
+    wobble = None if found.eigenvalue_errors is None else 1.96 * found.eigenvalue_errors
+    content = {
+        "verdict": found.verdict.name,
+        "reason": found.reason,
+        "advice": found.advice,
+        "confidence": found.confidence,
+        "accepted": found.form is not None,
+        "output": found.output,
+        "names": list(found.names),
+        "law": None if form is None else form.law(),
+        "group": None if form is None else form.group_name,
+        "signature": None if form is None else list(form.signature),
+        "matrix": None if form is None else form.matrix.numpy(),
+        "intervals": None if intervals is None else {"low": intervals[0], "high": intervals[1]},
+        "eigenvalues": values,
+        "eigenvalue_intervals": None
+        if values is None or wobble is None
+        else {"low": values - wobble, "high": values + wobble},
+        "errors": [vars(peer) for peer in found.peers],
+        "equivariance": [{"boost": b, "error": e} for b, e in found.certificate.items()],
+        "notices": found.notices,
+        "facts": found.facts,
+    }
+    return plain(content)
+
+
+def plain(value: Any) -> Any:
+    """The value with arrays as lists and numbers that are not finite as None, so that every JSON reader takes it."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value

@@ -1,0 +1,583 @@
+"""The command line, from a person's files to exit codes that a script can use."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import gortho
+from gortho import cli, progress, runs
+from gortho.data import read
+
+TINY = {"replicas": 4, "steps": 60, "drops": ((0.5, 2),), "refits": 4, "refit_steps": 60, "width": 16}
+
+
+def law(X):
+    """The hidden law: O(1,1) in two dimensions."""
+    return X[:, 0] ** 2 - X[:, 1] ** 2
+
+
+def inputs(rows=300, seed=0, shape=(2,)):
+    return np.random.default_rng(seed).normal(size=(rows, *shape))
+
+
+def call(*arguments):
+    """The result of a command; an exception that escapes is an error of the test."""
+    result = CliRunner().invoke(cli.main, [str(a) for a in arguments], catch_exceptions=False)
+    return result
+
+
+def refused(*arguments, says=()):
+    """The command ends with code 2, one line on stderr and nothing on stdout."""
+    result = call(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == "" and "Traceback" not in result.stderr
+    for word in [says] if isinstance(says, str) else says:
+        assert word in result.stderr
+    return result
+
+
+def save(path, **arrays):
+    """Write arrays, as a table for the suffixes of tables: X as E, p (or E_0, p_0, ...), the rest by name."""
+    if path.suffix == ".npz":
+        np.savez(path, **arrays)
+    elif path.suffix == ".h5":
+        with h5py.File(path, "w") as file:
+            for name, array in arrays.items():
+                file[name] = array
+    else:
+        X = arrays.pop("X").reshape(-1, 2) if arrays["X"].ndim == 2 else arrays.pop("X")
+        if X.ndim == 2:
+            columns = {"E": X[:, 0], "p": X[:, 1]}
+        else:
+            columns = {f"{name}_{i}": X[:, i, k] for i in range(X.shape[1]) for k, name in enumerate("Ep")}
+        for name, array in arrays.items():
+            flat = array.reshape(len(array), -1)
+            names = [name] if flat.shape[1] == 1 else [f"{name}_{k}" for k in range(flat.shape[1])]
+            columns |= dict(zip(names, flat.T))
+        table = pd.DataFrame(columns)
+        if path.suffix == ".parquet":
+            table.to_parquet(path)
+        else:
+            table.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+    return path
+
+
+@pytest.fixture(autouse=True, scope="module")
+def tiny():
+    """A quick search that is quick enough for tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(cli.EFFORTS, "quick", TINY)
+        yield
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("cli")
+
+
+@pytest.fixture(scope="module")
+def data(folder):
+    X = inputs()
+    return save(folder / "data.csv", X=X, y=law(X))
+
+
+@pytest.fixture(scope="module")
+def found(folder, data):
+    """The result of one real discovery with a saved run and a report."""
+    result = call(
+        "discover",
+        data,
+        "--effort",
+        "quick",
+        "--json",
+        "--save",
+        folder / "run",
+        "--report",
+        folder / "page.html",
+    )
+    assert result.exit_code == 0, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def run(folder, found):
+    return folder / "run"
+
+
+@pytest.fixture
+def recorded(monkeypatch, run):
+    """Calls of `gortho.discover`, which are answered with the saved run at once."""
+    calls = []
+
+    def answer(X, y, **options):
+        calls.append({"X": X, "y": y} | options)
+        return gortho.Discovery.load(run)
+
+    monkeypatch.setattr(gortho, "discover", answer)
+    return calls
+
+
+# ---- discover ----
+
+
+def test_found(found, run, folder):
+    content = json.loads(found.stdout)
+    saved = gortho.Discovery.load(run)
+    assert content["verdict"] == "FOUND" and content["accepted"] and content["group"] == "O(1,1)"
+    assert content["signature"] == [1, 1, 0] and content["names"] == ["E", "p"]
+    assert content["matrix"] == saved.form.matrix.tolist() == saved.network.form.value().matrix.tolist()
+    assert content["law"] == saved.form.law() and "E²" in content["law"]
+    assert content["reason"] == saved.reason and content["advice"] == saved.advice
+    assert 0 < content["confidence"] <= 1
+    assert np.shape(content["intervals"]["low"]) == (2, 2)
+    assert content["eigenvalues"] == pytest.approx([-1, 1], abs=0.05)
+    assert content["errors"][0]["relative_mse"] < 1e-2
+    assert max(row["error"] for row in content["equivariance"]) < 1e-8
+    assert content["facts"]["seed"] == "0" and content["facts"]["x read from"] == "E,p"
+    assert any("columns by name" in notice for notice in content["notices"])
+    assert "<html" in (folder / "page.html").read_text() and "E²" in (folder / "page.html").read_text()
+
+
+def test_progress_goes_to_stderr(found, folder):
+    for part in ("search: q(x) = ", "predictor: ", "[O(1,1)]", "%|", "Saved run", "Report: "):
+        assert part in found.stderr
+    assert "Warning" not in found.stderr
+
+
+def test_none(folder):
+    X = inputs(600, seed=3)
+    path = save(folder / "none.csv", X=X, y=np.abs(X).max(axis=1) + X[:, 0])
+    result = call("discover", path, "--effort", "quick", "--quiet")
+    assert result.exit_code == 3 and result.stderr == ""
+    assert result.stdout.startswith("NONE: ")
+
+
+def test_underdetermined(folder):
+    path = save(folder / "constant.npz", X=inputs(), y=np.ones(300))
+    result = call(
+        "discover", path, "--json", "--save", folder / "nothing", "--report", folder / "nothing.html"
+    )
+    content = json.loads(result.stdout)
+    assert result.exit_code == 4 and content["verdict"] == "UNDERDETERMINED"
+    assert "constant" in content["reason"] and content["matrix"] is None and not content["accepted"]
+    assert len(content["notices"]) == len(set(content["notices"])) == 1
+    assert (folder / "nothing.html").exists()
+    refused("predict", folder / "nothing", path, "--out", folder / "p.csv", says=("no predictor", "constant"))
+    refused("check", folder / "nothing", path, says="no predictor")
+
+
+def test_text_says_where_the_results_lie(folder, data, recorded):
+    result = call("discover", data, "--save", folder / "a/b", "--report", folder / "r.html")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("FOUND: ") and "law: q(x) = " in result.stdout
+    assert f"Saved run: {folder / 'a/b'}" in result.stdout and f"Report: {folder / 'r.html'}" in result.stdout
+    assert (folder / "a/b/discovery.json").exists()
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".h5", ".csv", ".tsv", ".parquet"])
+def test_every_format(tmp_path, recorded, suffix):
+    X = inputs()
+    path = save(tmp_path / f"data{suffix}", X=X, y=law(X))
+    assert call("discover", path, "--quiet").exit_code == 0
+    assert np.allclose(recorded[0]["X"], X) and np.allclose(recorded[0]["y"], law(X))
+
+
+def test_options_reach_the_search(tmp_path, recorded):
+    X, m = inputs(shape=(3, 2)), inputs(shape=(3,), seed=1)
+    path = save(tmp_path / "pairs.csv", X=X, mass=m, force=X[:, 0], spare=m[:, 0])
+    options = ["--x", "E_0:p_2", "--y", "force_0,force_1", "--points", 3, "--scalars", "mass_0:mass_2"]
+    options += ["--scalars-per-point", "--output", "vector", "--set", "--names", "t, z", "--seed", 7]
+    result = call("discover", path, *options, "--time-budget", 20, "--max-samples", 50, "--effort", "quick")
+    assert result.exit_code == 0, result.output
+    (got,) = recorded
+    assert got["X"].shape == (50, 3, 2) and got["y"].shape == (50, 2) and (got["X"][:, 0] == got["y"]).all()
+    assert got["scalars"]["point"].shape == (50, 3, 1) and set(got["scalars"]) == {"point"}
+    assert got["output"] == "vector" and got["set_like"] and got["names"] == ["t", "z"] and got["seed"] == 7
+    assert got["time_budget"] == 20 and got["max_samples"] == 50
+    assert got["settings"] == gortho.Settings(**TINY)
+    assert "50 of the 300 rows" in result.stdout
+
+
+def test_arrays_by_name_scalars_of_samples_and_sums(tmp_path, recorded):
+    X = inputs()
+    y = np.concatenate([law(X)[:, None], X, -X], axis=1)
+    path = save(tmp_path / "data.npz", velocity=X, charge=X[:, 0], answer=y)
+    names = ["--x", "velocity", "--y", "answer", "--scalars", "charge"]
+    assert call("discover", path, *names, "--output", "scalar + 2*vector").exit_code == 0
+    (got,) = recorded
+    assert (
+        got["output"] == "scalar + 2*vector"
+        and (got["y"] == y).all()
+        and got["settings"] == gortho.Settings()
+    )
+    assert (got["scalars"]["sample"][:, 0] == X[:, 0]).all() and got["names"] == ("x0", "x1")
+
+
+def test_sum_of_outputs_end_to_end(tmp_path):
+    X = inputs()
+    path = save(tmp_path / "data.npz", X=X, y=np.concatenate([law(X)[:, None], X], axis=1))
+    result = call(
+        "discover", path, "--output", "scalar + vector", "--effort", "quick", "--save", tmp_path / "run"
+    )
+    assert result.exit_code == 0, result.output
+    assert call("check", tmp_path / "run", path).exit_code == 0
+    assert call("predict", tmp_path / "run", path, "--out", tmp_path / "p.csv").exit_code == 0
+    assert list(pd.read_csv(tmp_path / "p.csv")) == ["y_0", "y_1", "y_2"]
+
+
+def test_bad_input(tmp_path, data):
+    X = inputs()
+    refused("discover", tmp_path / "absent.csv", says=("Error: ", "does not exist"))
+    refused("discover", tmp_path, says="directory")
+    refused("discover", data, "--x", "E,q", says=("no column 'q'", "available"))
+    refused("discover", data, "--output", "spinor", says=("spinor", "choose from"))
+    refused("discover", data, "--output", "vector", says=("1 values per sample", "expects 2"))
+    refused("discover", data, "--names", "a,b,c", says="3 names")
+    refused("discover", data, "--points", 3, says="split evenly")
+    refused("discover", save(tmp_path / "nan.npz", X=np.where(X > 2, np.nan, X), y=law(X)), says="NaN")
+    refused("discover", save(tmp_path / "units.npz", X=X * [1, 1e7], y=law(X)), says="mixed units")
+    refused("discover", save(tmp_path / "rows.npz", X=X, y=law(X)[:-1]), says=("300", "299"))
+    (tmp_path / "text.csv").write_text("a,b,y\n1,2,3\n1,two,3\n")
+    refused("discover", tmp_path / "text.csv", says=("line 3", "'two'"))
+    (tmp_path / "data.xlsx").write_text("x")
+    refused("discover", tmp_path / "data.xlsx", says="'.xlsx'")
+    (tmp_path / "mislabelled.h5").write_bytes(data.read_bytes())
+    refused("discover", tmp_path / "mislabelled.h5", says=("not an HDF5 file", "rename it to .csv"))
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".h5", ".parquet"])
+def test_truncated_file(tmp_path, suffix):
+    path = save(tmp_path / f"data{suffix}", X=inputs(), y=law(inputs()))
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    refused("discover", path, says=("Error: ", "truncated or damaged"))
+
+
+def test_destinations_are_checked_before_the_search(tmp_path, data, recorded):
+    refused("discover", data, "--report", tmp_path / "page.pdf", says=".html")
+    refused("discover", data, "--report", tmp_path / "no/page.html", says="no folder")
+    refused("discover", data, "--save", data, says="give a directory")
+    assert recorded == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--seed", "-1"], ["--time-budget", "0"], ["--effort", "great"], ["--points", "0"], ["--what"]],
+)
+def test_bad_options(data, options):
+    result = call("discover", data, *options)
+    assert result.exit_code == 2 and options[0] in result.stderr
+
+
+def test_ten_samples(tmp_path):
+    X = inputs(10)
+    result = call("discover", save(tmp_path / "few.npz", X=X, y=law(X)))
+    assert result.exit_code == 4 and "10 samples are too few" in result.stdout
+
+
+def test_warnings_of_libraries_are_hidden(monkeypatch, data, run):
+    def noisy(*_, **__):
+        warnings.warn("something deprecated", FutureWarning, stacklevel=1)
+        return gortho.Discovery.load(run)
+
+    monkeypatch.setattr(gortho, "discover", noisy)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert call("discover", data, "--quiet").stderr == ""
+    assert caught == []
+
+
+# ---- predict ----
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".h5", ".csv", ".parquet"])
+def test_predict_equals_the_discovery(tmp_path, run, suffix):
+    X = inputs(50, seed=5)
+    X[7] = X[3]  # a repeated row keeps its place
+    path = save(tmp_path / f"new{suffix}", X=X)
+    result = call("predict", run, path, "--out", tmp_path / f"p{suffix}")
+    assert result.exit_code == 0 and "50 predictions" in result.stdout and result.stderr == ""
+    y = read_back(tmp_path / f"p{suffix}")
+    assert np.allclose(y, gortho.Discovery.load(run).predict(X), rtol=1e-12, atol=0) and y[7] == y[3]
+    assert np.abs(y - law(X)).max() < 0.3
+
+
+def read_back(path):
+    if path.suffix == ".npz":
+        return np.load(path)["y"]
+    if path.suffix == ".h5":
+        with h5py.File(path) as file:
+            return file["y"][()]
+    return (pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path))["y"].to_numpy()
+
+
+def test_predict_finds_the_columns_of_the_run(tmp_path, run):
+    X = inputs(20)
+    table = pd.DataFrame({"p": X[:, 1], "label": "a", "E": X[:, 0], "y": 0.0, "other": 1.0})
+    table.to_csv(tmp_path / "new.csv")
+    assert call("predict", run, tmp_path / "new.csv", "--out", tmp_path / "p.npz").exit_code == 0
+    expected = gortho.Discovery.load(run).predict(X)
+    assert np.allclose(read_back(tmp_path / "p.npz"), expected, rtol=1e-9)
+    table.rename(columns={"E": "a,b", "p": "c"}).to_csv(tmp_path / "other.csv", index=False)
+    refused("predict", run, tmp_path / "other.csv", "--out", tmp_path / "q.csv", says="no column 'E'")
+    moved = table.rename(columns={"E": "t", "p": "c"})
+    moved.to_csv(tmp_path / "other.csv", index=False)
+    assert (
+        call("predict", run, tmp_path / "other.csv", "--x", "t,c", "--out", tmp_path / "q.npz").exit_code == 0
+    )
+    assert np.allclose(read_back(tmp_path / "q.npz"), expected, rtol=1e-9)
+
+
+def test_predict_one_row(tmp_path, run):
+    path = save(tmp_path / "one.npz", X=inputs(1))
+    assert call("predict", run, path, "--out", tmp_path / "p.npz").exit_code == 0
+    assert read_back(tmp_path / "p.npz").shape == (1,)
+
+
+def test_predict_refuses(tmp_path, run, data):
+    out = tmp_path / "p.csv"
+    wide = save(tmp_path / "wide.npz", X=inputs(shape=(3,)))
+    refused("predict", run, wide, "--out", out, says=("3 components", "E, p"))
+    refused("predict", run, data, "--out", tmp_path / "p.txt", says="'.txt'")
+    refused("predict", run, data, "--out", tmp_path / "no/p.csv", says="does not exist")
+    refused("predict", run, data, "--out", data, says="choose another name")
+    refused("predict", tmp_path, data, "--out", out, says="discovery.json")
+    refused("predict", run, save(tmp_path / "nan.npz", X=inputs() * np.nan), "--out", out, says="NaN")
+    assert call("predict", run, data).exit_code == 2  # no --out
+    assert not out.exists()
+
+
+def test_damaged_run(tmp_path, run, data):
+    for name in ("discovery.json", "network.safetensors"):
+        (tmp_path / name).write_bytes((run / name).read_bytes())
+    whole = (tmp_path / "network.safetensors").read_bytes()
+    (tmp_path / "network.safetensors").write_bytes(whole[: len(whole) // 2])
+    refused("check", tmp_path, data, says="network.safetensors is damaged")
+    (tmp_path / "network.safetensors").write_bytes(whole)
+    (tmp_path / "discovery.json").write_text("{}")
+    refused("check", tmp_path, data, says="not a saved discovery")
+
+
+def test_a_run_that_was_not_accepted_warns(tmp_path, run, data):
+    found = gortho.Discovery.load(run)
+    found.verdict, found.reason = gortho.Verdict.NONE, "Because."
+    found.save(tmp_path / "doubt")
+    result = call("predict", tmp_path / "doubt", data, "--out", tmp_path / "p.csv")
+    assert result.exit_code == 0
+    assert result.stderr.strip() == "Warning: the form of this run was not accepted (NONE): Because."
+
+
+def test_points_and_scalars_of_a_run(tmp_path, monkeypatch):
+    """The columns of tuples and scalars are remembered from discovery to prediction."""
+    X, m = inputs(shape=(2, 2)), inputs(shape=(2,), seed=1)
+    path = save(tmp_path / "pairs.csv", X=X, m=m, y=law(X[:, 0]) * m[:, 0] + law(X[:, 1]))
+    options = [
+        "--points",
+        2,
+        "--x",
+        "E_0:p_1",
+        "--scalars",
+        "m_0,m_1",
+        "--scalars-per-point",
+        "--effort",
+        "quick",
+    ]
+    assert call("discover", path, *options, "--save", tmp_path / "run").exit_code in (0, 4)
+    found = gortho.Discovery.load(tmp_path / "run")
+    new = save(tmp_path / "new.csv", X=X[:40], m=m[:40])
+    assert call("predict", tmp_path / "run", new, "--out", tmp_path / "p.npz").exit_code == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = found.predict(X[:40], {"point": m[:40, :, None]})
+    assert np.allclose(read_back(tmp_path / "p.npz"), expected, rtol=1e-9)
+    arrays = save(tmp_path / "new.npz", X=X[:40], m=m[:40])
+    refused("predict", tmp_path / "run", arrays, "--out", tmp_path / "q.npz", says="--scalars")
+    assert (
+        call("predict", tmp_path / "run", arrays, "--scalars", "m", "--out", tmp_path / "q.npz").exit_code
+        == 0
+    )
+    assert np.allclose(read_back(tmp_path / "q.npz"), expected, rtol=1e-9)
+
+
+# ---- check ----
+
+
+def test_check_holds(tmp_path, run):
+    X = inputs(200, seed=9)
+    path = save(tmp_path / "new.csv", X=X, y=law(X))
+    result = call("check", run, path)
+    assert result.exit_code == 0 and "The certificate holds." in result.stdout
+    assert "boosts to 3" in result.stdout and "of the variance" in result.stdout
+    content = json.loads(call("check", run, path, "--json").stdout)
+    assert content["holds"] and content["failures"] == [] and content["samples"] == 200
+    assert len(content["equivariance"]) == 5 and all(row["error"] < 1e-8 for row in content["equivariance"])
+    stored = gortho.Discovery.load(run)
+    assert content["mse"] == pytest.approx(np.square(stored.predict(X) - law(X)).mean(), rel=1e-6)
+    assert content["stored_relative_mse"] == stored.peers[0].relative_mse
+
+
+def test_check_without_targets(tmp_path, run):
+    result = call("check", run, save(tmp_path / "new.csv", X=inputs(30)))
+    assert result.exit_code == 0 and "no targets" in result.stdout
+    content = json.loads(call("check", run, save(tmp_path / "new.npz", X=inputs(30)), "--json").stdout)
+    assert content["mse"] is None and content["holds"]
+    refused("check", run, tmp_path / "new.csv", "--y", "energy", says="no column 'energy'")
+
+
+def test_check_detects_another_law(tmp_path, run):
+    X = inputs()
+    path = save(tmp_path / "wrong.csv", X=X, y=(X**2).sum(axis=1))
+    result = call("check", run, path)
+    assert result.exit_code == 1 and "FAILS" in result.stdout and "another law" in result.stdout
+    constant = save(tmp_path / "constant.csv", X=X, y=np.ones(300))
+    content = json.loads(call("check", run, constant, "--json").stdout)
+    assert not content["holds"] and content["relative_mse"] is None  # infinite
+    truncated = tmp_path / "short.npz"
+    truncated.write_bytes(save(tmp_path / "new.npz", X=X).read_bytes()[:900])
+    refused("check", run, truncated, says="truncated")
+
+
+def test_check_detects_a_tampered_form(tmp_path, run, data):
+    found = gortho.Discovery.load(run)
+    found.candidate = gortho.QuadraticForm([[1.0, 0.2], [0.2, -1.0]], found.names)
+    found.save(tmp_path / "tampered")
+    result = call("check", tmp_path / "tampered", data)
+    assert result.exit_code == 1 and "another form than the stated one" in result.stdout
+
+
+def test_check_detects_a_broken_symmetry(monkeypatch, run, data):
+    monkeypatch.setattr(gortho.Discovery, "equivariance_error", lambda *_, **__: 1e-6)
+    result = call("check", run, data)
+    assert result.exit_code == 1 and "1.0e-06 is above 1e-08" in result.stdout
+
+
+# ---- the rest ----
+
+
+def test_demo(monkeypatch, tmp_path, run):
+    truth = gortho.tasks.synthetic(samples=10, seed=0)
+    stored = gortho.Discovery.load(run)
+    stored.candidate, stored.network, stored.names = truth.form, None, truth.form.names
+    stored.entry_errors = stored.eigenvalue_errors = None
+    stored.restarts = []
+    calls = []
+    monkeypatch.setattr(gortho, "discover", lambda x, y, **options: calls.append((x, options)) or stored)
+    result = call("demo", "--report", tmp_path / "demo.html")
+    assert result.exit_code == 0, result.output
+    assert calls[0][0].shape == (3000, 1, 4) and calls[0][1]["output"] == "conjugation"
+    assert (
+        "[O(2,2)]" in result.stdout
+        and "|cos| = 1.000000" in result.stdout
+        and "d_PA = 0.00000" in result.stdout
+    )
+    assert (tmp_path / "demo.html").exists()
+    assert {p.name: p for p in cli.main.commands["demo"].params}["report"].default == "gortho-demo.html"
+
+
+@pytest.mark.parametrize("command", [[], ["discover"], ["predict"], ["check"], ["demo"]])
+def test_help_has_examples(command):
+    result = call(*command, "--help")
+    assert result.exit_code == 0 and "Example" in result.stdout and "gortho" in result.stdout
+    assert max(len(line) for line in result.stdout.splitlines()) <= 100
+
+
+def test_version_and_unknown_command():
+    assert gortho.__version__ in call("--version").stdout
+    assert call("dream").exit_code == 2
+
+
+def test_interrupted_before_a_result(monkeypatch, data):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gortho, "discover", stopped)
+    result = call("discover", data, "--quiet")
+    assert result.exit_code == 130 and result.stdout == "" and "Interrupted" in result.stderr
+
+
+def test_lines_are_shortened():
+    line = "q(x) = " + " + ".join(f"0.12 x{i}·x{i + 1}" for i in range(20)) + "   [O(2,3)]  error 1.24e-03"
+    for width in range(20, 200):
+        short = progress.shorten(line, width)
+        assert len(short) <= width and "O(2,3)" in short
+    assert progress.shorten(line, 1000) == line and progress.shorten("x" * 50, 10) == "x" * 9 + "…"
+
+
+def test_json_has_no_infinities():
+    content = {"a": np.array([1.0, np.inf]), "b": [float("nan")], "c": (1, "x", None), "d": np.float64(2)}
+    assert runs.plain(content) == {"a": [1.0, None], "b": [None], "c": [1, "x", None], "d": 2.0}
+
+
+def test_scalars_of_rows(tmp_path):
+    path = save(tmp_path / "a.npz", X=inputs(), y=law(inputs()), m=inputs()[:, 0])
+    data = read(path, scalars="m")
+    assert runs.scalars_of(data, [0, 1])["sample"].shape == (2, 1)
+    assert runs.scalars_of(read(path)) is None
+
+
+@pytest.fixture
+def running(tmp_path):
+    """Starts a long discovery in another process, and waits until its search is under way."""
+    X = inputs(2000, shape=(4,))
+    np.savez(tmp_path / "data.npz", X=X, y=X[:, 0] ** 2 - (X[:, 1:] ** 2).sum(axis=1))
+    started = []
+
+    def start(*options):
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gortho.cli", "discover", tmp_path / "data.npz", *options],
+            stdout=subprocess.PIPE,
+            stderr=open(tmp_path / "stderr", "wb"),  # noqa: SIM115
+            env=environment,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs ignore it
+        )
+        started.append(process)
+        wait_for("error ", process, tmp_path)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(word, process, folder, seconds=120):
+    for _ in range(10 * seconds):
+        if word in (folder / "stderr").read_text(encoding="utf-8", errors="replace"):
+            time.sleep(0.5)
+            return
+        assert process.poll() is None, (folder / "stderr").read_text()
+        time.sleep(0.1)
+    raise AssertionError(f"{word!r} did not come within {seconds} s")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_ctrl_c_gives_the_best_so_far(running, tmp_path):
+    process = running("--save", tmp_path / "run", "--report", tmp_path / "page.html", "--time-budget", "5")
+    process.send_signal(signal.SIGINT)
+    output = process.communicate(timeout=180)[0].decode()
+    words = (tmp_path / "stderr").read_text(encoding="utf-8")
+    assert process.returncode == 4, words
+    assert "Interrupted: finishing with the best form so far" in words and "Traceback" not in words
+    assert "UNDERDETERMINED" in output and "The search was interrupted" in output and "q(x) = " in output
+    assert (tmp_path / "page.html").exists()
+    assert gortho.Discovery.load(tmp_path / "run").candidate is not None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_second_ctrl_c_leaves_at_once(running, tmp_path):
+    process = running()
+    process.send_signal(signal.SIGINT)
+    wait_for("Interrupted", process, tmp_path)
+    process.send_signal(signal.SIGINT)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 130 and output == b""
