@@ -20,6 +20,7 @@ from gortho.data import (
     read,
     sampling,
     tables,
+    write,
 )
 
 NAMES = ["E", "px", "py", "pz"]
@@ -714,3 +715,113 @@ def test_import_is_light():
     code = "import sys, gortho.data; print([m for m in ('h5py', 'pandas', 'pyarrow') if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+# ---- inputs without targets, and predictions ----
+
+
+def write_any(path, X, **more):
+    if path.suffix == ".npz":
+        np.savez(path, X=X, **more)
+    elif path.suffix == ".h5":
+        write_h5(path, X=X, **more)
+    else:
+        frame = pd.DataFrame(X, columns=NAMES).assign(**more)
+        frame.to_csv(path, index=False) if path.suffix == ".csv" else frame.to_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".h5", ".csv", ".parquet"])
+@pytest.mark.parametrize("targets", [True, False], ids=["with y", "without y"])
+def test_inputs_alone_keep_every_row(tmp_path, samples, suffix, targets):
+    X, y = samples
+    X[5] = X[2]
+    y[:] = 1
+    data = read(write_any(tmp_path / f"a{suffix}", X, **({"y": y} if targets else {})), targets=False)
+    assert data.y is None and np.allclose(data.X, X, rtol=1e-15) and len(data.X) == 40
+    assert data.columns == {"x": ("X",) if suffix in (".npz", ".h5") else tuple(NAMES)}
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".h5", ".csv", ".parquet"])
+def test_targets_if_there_are_any(tmp_path, samples, suffix):
+    X, y = samples
+    path = write_any(tmp_path / f"a{suffix}", X, y=y)
+    assert np.allclose(read(path, targets=None).y, y)
+    arrays = suffix in (".npz", ".h5")
+    if arrays:
+        assert read(path, targets=None, y="energy").y is None
+    assert read(write_any(tmp_path / f"b{suffix}", X), targets=None).y is None
+    energy = write_any(tmp_path / f"c{suffix}", X, energy=y)
+    assert np.allclose(read(energy, x="X" if arrays else NAMES, y="energy", targets=None).y, y)
+    read_fails(energy, "'energy'", targets=True)
+
+
+def test_named_columns_of_targets_may_be_absent(tmp_path, table):
+    path = tmp_path / "a.csv"
+    table.to_csv(path, index=False)
+    assert read(path, x=NAMES, y=["fx", "fy"], targets=None).y is None
+    assert read(path, x=NAMES, y="fx:fy", targets=None).y is None
+    read_fails(path, "no column 'fy'", x=NAMES[:3], y="pz,fy", targets=None)
+
+
+def test_inputs_alone_of_unclear_columns(tmp_path):
+    path = write_text(tmp_path / "a.csv", "x,y,z\n1,2,3\n4,5,7\n")
+    read_fails(path, "targets or coordinates", "by x=", targets=False)
+    assert read(path, x="x:z", targets=False).X.shape == (2, 3)
+
+
+def test_inputs_alone_are_checked(tmp_path, samples):
+    X, _ = samples
+    assert read(write_any(tmp_path / "one.npz", X[:1]), targets=False).X.shape == (1, 4)
+    read_fails(write_any(tmp_path / "none.npz", X[:0]), "empty", "one row", targets=False)
+    X[3, 1] = np.nan
+    read_fails(write_any(tmp_path / "nan.csv", X), "NaN", "'px'", "row 3", targets=False)
+
+
+def test_inputs_alone_with_points_and_scalars(tmp_path, rng):
+    X, m = rng.normal(size=(30, 2, 3)), rng.normal(size=(30, 2))
+    data = read(write_any(tmp_path / "a.npz", X, m=m), scalars="m", targets=False)
+    assert data.X.shape == (30, 2, 3) and (data.point_scalars[..., 0] == m).all()
+    assert data.columns == {"x": ("X",), "scalars": ("m",)}
+
+
+@pytest.mark.parametrize("suffix", [".h5", ".csv", ".parquet"])
+def test_inputs_alone_are_all_read_or_none(tmp_path, rng, monkeypatch, suffix):
+    monkeypatch.setattr(sampling, "MAX_SAMPLES", 50)
+    path = write_any(tmp_path / f"a{suffix}", rng.normal(size=(120, 4)))
+    assert len(read(path, targets=False).X) == 120
+    read_fails(
+        path, "120 rows do not fit", "split the file", targets=False, memory_budget=100 * 4 * sampling.BYTES
+    )
+    subset = read(path, targets=False, max_samples=20)
+    assert len(subset.X) == 20 and "20 of the 120 rows" in subset.notices[-1]
+
+
+def test_sums_of_outputs(tmp_path, samples):
+    X, y = samples
+    both = np.concatenate([y[:, None], X], axis=1)
+    path = write_any(tmp_path / "a.npz", X, y=both)
+    assert (read(path, output="scalar + vector").y == both).all()
+    read_fails(path, "5 values per sample", "expects 8", output="2*vector")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".tsv", ".parquet", ".h5", ".hdf5"])
+def test_predictions_are_written_as_they_are_read(tmp_path, rng, suffix):
+    for y in (rng.normal(size=7), rng.normal(size=(7, 2)), rng.normal(size=(7, 2, 2))):
+        path = write(tmp_path / f"p{suffix}", y)
+        if suffix in (".npz", ".h5", ".hdf5"):
+            back = np.load(path)["y"] if suffix == ".npz" else h5py.File(path)["y"][()]
+            assert back.shape == y.shape and (back == y).all()
+        else:
+            sep = "\t" if suffix == ".tsv" else ","
+            table = pd.read_parquet(path) if suffix == ".parquet" else pd.read_csv(path, sep=sep)
+            assert list(table) == (["y"] if y.ndim == 1 else [f"y_{k}" for k in range(y[0].size)])
+            assert np.allclose(table.to_numpy().reshape(y.shape), y, rtol=1e-15)
+
+
+def test_predictions_that_cannot_be_written(tmp_path):
+    y = np.ones(3)
+    fails("'.txt'", "use .npz", of=lambda: write(tmp_path / "p.txt", y))
+    fails("does not exist", of=lambda: write(tmp_path / "no/p.csv", y))
+    (tmp_path / "p.csv").mkdir()
+    fails("directory", of=lambda: write(tmp_path / "p.csv", y))

@@ -48,7 +48,7 @@ class Commands(click.Group):
             click.echo("Interrupted before there was a result.", err=True)
             ctx.exit(INTERRUPTED)
         except (ValueError, OSError, ImportError, MemoryError) as error:
-            click.echo(f"Error: {error}", err=True)
+            click.echo(f"Error: {str(error) or type(error).__name__}", err=True)
             ctx.exit(BAD_INPUT)
 
 

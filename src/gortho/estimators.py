@@ -27,10 +27,10 @@ from torch import Tensor
 
 from gortho.data import DataError
 from gortho.discovery import Discovery, Settings, Verdict, discover
-from gortho.discovery.discover import SEARCH_SAMPLES, _hopeless, as_targets, whitener
+from gortho.discovery.discover import SEARCH_SAMPLES, _agreement, _hopeless, as_targets, whitener
 from gortho.discovery.joint import refit, search
 from gortho.discovery.result import NotAccepted
-from gortho.discovery.verdict import MAX_SPREAD
+from gortho.discovery.verdict import MAX_SPREAD, NOTHING_EXPLAINED, percent
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.reps import DirectSum, Rep, Scalar
@@ -78,9 +78,10 @@ def scaling_marks(X: np.ndarray, form: QuadraticForm | None = None) -> tuple[str
     low, high = V.min(axis=0), V.max(axis=0)
     largest = np.maximum(-low, high)
     rare = bool((np.abs(V) >= largest).sum(axis=0).max() <= 2)  # a grid has many points on its edge
+    ends = np.array([low[0], high[0]])
+    chosen = near(ends, np.round(ends, 3), EXACT_MARK) or near(ends, [-QUANTILE_CUT, QUANTILE_CUT])
     common = near(low, low[0], EXACT_MARK) and near(high, high[0], EXACT_MARK)
-    odd = not near(low[0], -high[0])  # turning data by right angles gives common, but symmetric extremes
-    if rare and (near(largest, 1.0, EXACT_MARK) or (common and (odd or near(high[0], QUANTILE_CUT)))):
+    if rare and (near(largest, 1.0, EXACT_MARK) or (common and chosen)):
         return (
             "every column ends at the same values, as after MinMaxScaler, MaxAbsScaler or QuantileTransformer",
             True,
@@ -117,8 +118,8 @@ def _check_scaling(X: np.ndarray, form: QuadraticForm | None) -> None:
 
 def search_form(
     X: Tensor, y: Tensor, rep: Rep, set_like: bool, settings: Settings, seed: int
-) -> tuple[QuadraticForm, float]:
-    """The form by joint search and bootstrap refits, without a verdict, and the median d_PA of the refits to it.
+) -> tuple[QuadraticForm, str | None]:
+    """The form by joint search and bootstrap refits, without a verdict, and a reason to doubt it, if there is one.
 
     Inputs ``(N, p, n)`` are made isotropic for the search, as in `discover`.
     """
@@ -129,10 +130,16 @@ def search_form(
     options = {"points": X.shape[1], "output": rep, "set_like": set_like}
     common: dict[str, Any] = {"settings": settings, "seed": seed, "progress": lambda share, line: None}
     restarts = search(parts[0], parts[1], options, extra=[], **common)
-    refits = refit(parts[0], options, [restarts[0].form], **common)
+    near, _ = _agreement(restarts)
+    refits = refit(parts[0], options, [restart.form for restart in near], **common)
     center = QuadraticForm(refits.mean(dim=0))
     spread = np.median([center.algebra_distance(QuadraticForm(A)) for A in refits])
-    return QuadraticForm(W.T @ center.matrix @ W), float(spread)
+    doubt = None
+    if not restarts[0].validation <= NOTHING_EXPLAINED:
+        doubt = f"{percent(min(1.0, restarts[0].validation))} of the variance stay unexplained on held-out samples."
+    elif spread > MAX_SPREAD:
+        doubt = f"refits on resampled data differ by d_PA {spread:.2g} in the median."
+    return QuadraticForm(W.T @ center.matrix @ W), doubt
 
 
 class _Estimator(BaseEstimator):
@@ -222,8 +229,8 @@ class _Estimator(BaseEstimator):
         sizes = {size for size in said if size is not None}
         if len(sizes) > 1 or not all(isinstance(size, Integral) and size > 0 for size in sizes):
             raise ValueError(
-                f"the dimension of the vectors is {said[0]} by the shape of X, {said[1]} by vector_dim and {said[2]} by "
-                "the form (None: not said): give whole numbers that agree"
+                f"the dimension of the vectors is {said[0]} by the shape of X, {said[1]} by vector_dim and {said[2]} "
+                "by the form (None: not said): give whole numbers that agree"
             )
         tuples = self._tuples(table, int(sizes.pop()) if sizes else table.shape[1])
         if named and self.form != "learn":
@@ -245,7 +252,9 @@ class _Estimator(BaseEstimator):
     def _reject(self, n: int, candidate: QuadraticForm | None, reason: str, advice: str) -> QuadraticForm:
         """Warn that no form was found, and go on with the best candidate or the Euclidean form."""
         course = "the Euclidean form is used instead" if candidate is None else "the best candidate is used"
-        warnings.warn(f"No form was found: {reason} {advice} Here {course}.", NotAccepted, stacklevel=4)
+        warnings.warn(
+            f"The data establishes no form: {reason} {advice} Here {course}.", NotAccepted, stacklevel=4
+        )
         return QuadraticForm.euclidean(n) if candidate is None else candidate
 
     def _search(self, X: Tensor, y: Tensor, rep: Rep, seed: int) -> QuadraticForm:
@@ -255,12 +264,11 @@ class _Estimator(BaseEstimator):
         if refusal is not None:
             return self._reject(n, None, *refusal)
         sizes = self.settings or (QUICK if self.effort == "quick" else Settings())
-        found, spread = search_form(X, y, rep, self.set_like, sizes, seed)
+        found, doubt = search_form(X, y, rep, self.set_like, sizes, seed)
         form = QuadraticForm(found, names)
-        if spread > MAX_SPREAD:
-            reason = f"refits on resampled data differ by d_PA {spread:.2g} in the median."
-            return self._reject(n, form, reason, "Give more samples, or a larger effort.")
-        return form
+        return (
+            form if doubt is None else self._reject(n, form, doubt, "Give more samples, or a larger effort.")
+        )
 
     def _network(self, X: Tensor, rep: Rep, seed: int) -> EquivariantNet:
         return EquivariantNet(
@@ -410,8 +418,9 @@ class InvariantClassifier(ClassifierMixin, _Estimator):
     """Classification with p(class | gx) = p(class | x) for every g ∈ O(A), with a known form or one learnt.
 
     Parameters as in `EquivariantRegressor`. A form is learnt by joint search on the indicators of the classes, whose
-    least squares fit is the class probability; a `NotAccepted` warning says when resamples of the data disagree on it.
-    The network is then trained by cross-entropy. After fitting: ``form_``, ``classes_``, ``network_``, ``history_``.
+    least squares fit is the class probability (a long search with effort "full"); a `NotAccepted` warning says when it
+    explains nothing or resamples of the data disagree on it. The network is then trained by cross-entropy. After
+    fitting: ``form_``, ``classes_``, ``network_``, ``history_``.
 
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> y = np.where(X[:, 0] ** 2 > X[:, 1] ** 2, "time", "space")

@@ -23,7 +23,7 @@ def shorten(line: str, width: int) -> str:
 
     >>> line = "q(x) = 1.02 x0² - 0.11 x0·x1 + 0.98 x1²   [O(2)]  error 1.24e+00"
     >>> shorten(line, 50)
-    'q(x) = 1.02 x0² - 0.11 x…  [O(2)]  error 1.24e+00'
+    'q(x) = 1.02 x0² - 0.11 x0…  [O(2)]  error 1.24e+00'
     >>> shorten(line, 30)
     'O(2)  error 1.24e+00'
     """

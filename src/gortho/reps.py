@@ -175,20 +175,32 @@ class Tensor(Rep):
             X: vectors ``(..., k, n)``; lowered: their A x_i.
         """
         total: torch.Tensor | None = None
-        n = X.shape[-1]
+        k, n = X.shape[-2:]
+        # With few vectors, products and sums with the samples last are far quicker than thousands of tiny matrices.
+        few = X.ndim == lowered.ndim == 3 and k * n <= 64
+        if few:
+            X, lowered = (v.permute(1, 2, 0).contiguous() if used else v for v, used in ((X, self.up), (lowered, self.down)))
         for term, c in zip(self.terms(metric.upper is None), coefficients, strict=True):
-            subscripts, operands = ["..." + _POINTS[: len(term.legs)]], [c]
-            for leg, position in enumerate(term.legs):
-                subscripts.append(f"...{_POINTS[leg]}{_LETTERS[position]}")
-                operands.append(X if position < self.up else lowered)
+            vectors = [X if position < self.up else lowered for position in term.legs]
+            if few:
+                c = c.movedim(0, -1)
+                for v in vectors:  # (k, …, samples) → (…, n, samples)
+                    c = (c.unsqueeze(-2) * v[(slice(None), *[None] * (c.ndim - 2))]).sum(0)
+                value = c.movedim(-1, 0)
+            else:
+                points, letters = _POINTS[: len(vectors)], _LETTERS[: len(vectors)]
+                subscripts = ",".join(["..." + points, *(f"...{i}{a}" for i, a in zip(points, letters))])
+                value = torch.einsum(f"{subscripts}->...{letters}", c, *vectors)
             for first, second in term.pairs:
-                subscripts.append(_LETTERS[first] + _LETTERS[second])
                 if second < self.up:
                     assert metric.upper is not None
-                    operands.append(metric.upper)
+                    pair = metric.upper
                 else:
-                    operands.append(torch.eye(n).to(X) if first < self.up else metric.lower)
-            value = torch.einsum(",".join(subscripts) + "->..." + _LETTERS[: self.rank], *operands)
+                    pair = torch.eye(n).to(X) if first < self.up else metric.lower
+                value = value[..., None, None] * pair
+            order = [*term.legs, *(position for pair_ in term.pairs for position in pair_)]
+            lead = value.ndim - self.rank
+            value = value.permute(*range(lead), *(lead + order.index(i) for i in range(self.rank)))
             total = value if total is None else total + value
         if total is None:  # no term at all, e.g. (2,0) of no vectors
             raise ValueError(f"{self} has no equivariant value to build from")

@@ -392,15 +392,18 @@ def _in_given_coordinates(matrices: Tensor, W: Tensor, candidate: QuadraticForm)
     return forms * (forms * candidate.matrix).sum((1, 2), keepdim=True).sign()
 
 
+def _with_null(A: Tensor, zero: int) -> QuadraticForm:
+    """The form of A with its ``zero`` smallest eigenvalues set to zero."""
+    values, Q = torch.linalg.eigh(A)
+    small = values.abs().argsort()[:zero]
+    return QuadraticForm(Q * values.index_fill(0, small, 0.0) @ Q.T)
+
+
 def _spread(e: Evidence, candidate: QuadraticForm, matrices: Tensor, W: Tensor, found: Discovery) -> None:
-    forms = [QuadraticForm(A) for A in _in_given_coordinates(matrices, W, candidate)]
-    if e.zero_directions:  # compare what the refits see, with the same directions taken as null
-        center = QuadraticForm(torch.stack([f.matrix for f in forms]).mean(0))
-        e.refit_distances = [f.algebra_distance(center) for f in forms]
-        e.signature_votes = float(np.mean([candidate.cosine(f) > 0.95 for f in forms]))
-    else:
-        e.refit_distances = [f.algebra_distance(candidate) for f in forms]
-        e.signature_votes = float(np.mean([f.signature == candidate.signature for f in forms]))
+    """How far the refits are from the candidate, all with as many null directions as it has."""
+    forms = [_with_null(A, e.zero_directions) for A in _in_given_coordinates(matrices, W, candidate)]
+    e.refit_distances = [f.algebra_distance(candidate) for f in forms]
+    e.signature_votes = float(np.mean([f.signature == candidate.signature for f in forms]))
     assert found.eigenvalue_errors is not None
     values = candidate.eigenvalues.abs().numpy()
     seen = values > 0.5 * ZERO_SHARE * values.max()

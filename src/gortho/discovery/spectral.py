@@ -73,6 +73,33 @@ def _jacobians(f: Callable[[Tensor], Tensor], X: Tensor) -> tuple[Tensor, Tensor
     return y.detach(), torch.stack(rows, dim=1).reshape(*y.shape, *X.shape[1:]).detach()
 
 
+class InfinitesimalLaw:
+    """Df(x)[Xx] - dρ(X) f(x) at given samples: zero for every X in the Lie algebra of f's symmetry group.
+
+    The Jacobians are taken once; the law is linear in X, so any linear family of generators can be solved for.
+    """
+
+    def __init__(self, f: Callable[[Tensor], Tensor], X: Tensor, rep: Rep):
+        self.rep, self.n = rep, X.shape[-1]
+        y, J = _jacobians(f, X)
+        expected = (len(X), *rep.shape(self.n))
+        if tuple(y.shape) != expected:
+            raise ValueError(
+                f"f returned shape {tuple(y.shape)}, but {rep} values of {len(X)} samples are {expected}"
+            )
+        self.points = X.double().reshape(len(X), -1, self.n)
+        self.y, self.J = y.double(), J.double().reshape(*y.shape, self.points.shape[1], self.n)
+
+    def violation(self, generators: Tensor) -> tuple[Tensor, float]:
+        """Both sides' difference for generators ``(k, n, n)``, laid flat, and the sum of squares of both sides."""
+        left = torch.einsum("z...pa,kab,zpb->kz...", self.J, generators, self.points)
+        batch = (len(self.y),) if isinstance(self.rep, DirectSum) else ()
+        right = torch.stack(
+            [self.rep.differential(g.expand(*batch, self.n, self.n), self.y) for g in generators]
+        )
+        return (left - right).flatten(), float(left.square().sum() + right.square().sum())
+
+
 def spectral_form(
     f: Callable[[Tensor], Tensor],
     X: Any,
@@ -100,23 +127,10 @@ def spectral_form(
     n = X.shape[-1]
     if n < 2:
         raise ValueError("in one dimension every function of x² has the same form: there is nothing to find")
-    y, J = _jacobians(f, X)
-    expected = (len(X), *rep.shape(n))
-    if tuple(y.shape) != expected:
-        raise ValueError(
-            f"f returned shape {tuple(y.shape)}, but {rep} values of {len(X)} samples are {expected}"
-        )
-    y, J, points = y.double(), J.double(), X.double().reshape(len(X), -1, n)
-    J = J.reshape(*y.shape, points.shape[1], n)
-    # Each generator X = BΩ, for all basis elements of both: (symmetric, skew, n, n).
-    generators = symmetric_basis(n)[:, None] @ skew_basis(n)[None]
-    columns, sizes = [], []
-    for by_skew in generators:
-        left = torch.einsum("z...pa,sab,zpb->sz...", J, by_skew, points)
-        right = torch.stack([_differential(rep, g, y, n) for g in by_skew])
-        columns.append((left - right).flatten())
-        sizes.append(float(left.square().sum() + right.square().sum()))
-    M = torch.stack(columns, dim=1)
+    law = InfinitesimalLaw(f, X, rep)
+    generators = symmetric_basis(n)[:, None] @ skew_basis(n)[None]  # X = BΩ for all basis elements of both
+    residuals, sizes = zip(*(law.violation(family) for family in generators))
+    M = torch.stack(residuals, dim=1)
     _, sigma, V = torch.linalg.svd(torch.linalg.qr(M, mode="r")[1], full_matrices=False)
     B = torch.einsum("k,kab->ab", V[-1], symmetric_basis(n))
     size = float(torch.tensor(sizes).mean()) ** 0.5
@@ -128,12 +142,6 @@ def spectral_form(
         residual=float(sigma[0]) / size if size > 0 else 1.0,
         singular_values=(sigma / sigma[-1].clamp_min(tiny)).numpy(),
     )
-
-
-def _differential(rep: Rep, g: Tensor, y: Tensor, n: int) -> Tensor:
-    if isinstance(rep, DirectSum):
-        return rep.differential(g.expand(len(y), n, n), y)
-    return rep.differential(g, y)
 
 
 def _adjugate(B: Tensor) -> Tensor:

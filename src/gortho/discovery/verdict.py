@@ -15,11 +15,11 @@ import numpy as np
 from scipy.stats import norm
 
 #: A found form leaves at most this share of the variance unexplained on held-out data.
-MAX_UNEXPLAINED = 0.35
+MAX_UNEXPLAINED = 0.15
 #: Above this share of unexplained variance, the inputs say nothing on the targets at all.
 NOTHING_EXPLAINED = 0.95
 #: Structure in the residuals counts when a free model removes this share of them …
-STRUCTURE_GAIN = 0.25
+STRUCTURE_GAIN = 0.15
 #: … which is this share of the targets' variance (below, it is the networks' own imperfection) …
 STRUCTURE_SHARE = 1e-3
 #: … and the paired test on held-out samples is this sure.

@@ -111,7 +111,8 @@ class EquivariantNet(nn.Module):
     def values(self, X: Tensor, scalars: tuple[Tensor | None, Tensor | None]) -> list[Tensor]:
         """The parts of the output for scaled tuples ``(batch, p, n)``."""
         coefficients = self.coefficients(self.form.gram(X) / self.n**0.5, *scalars)
-        lowered, metric = self.form.lowered(X), self.form.metric()
+        metric = self.form.metric()
+        lowered = self.form.lowered(X) if any(part.down for part in self.rep.parts) else X
         return [part.assemble(c, X, lowered, metric) for part, c in zip(self.rep.parts, coefficients)]
 
     def forward(
@@ -126,7 +127,10 @@ class EquivariantNet(nn.Module):
         point = self._scalars(point_scalars, "point_scalars", point_shape, self.point_shift)
         sample = self._scalars(sample_scalars, "sample_scalars", sample_shape, self.sample_shift)
         raw = self.values(X / self.x_scale, (point, sample))
-        scaled = [v * self.y_scale[i] + self.y_shift[i] for i, v in enumerate(raw)]
+        scaled = [v * self.y_scale[i] for i, v in enumerate(raw)]
+        for i, part in enumerate(self.rep.parts):
+            if part.rank == 0:  # only scalars may be shifted
+                scaled[i] = scaled[i] + self.y_shift[i]
         return self.rep.join(scaled) if isinstance(self.rep, DirectSum) else scaled[0]
 
     def _tuples(self, x: Tensor) -> Tensor:

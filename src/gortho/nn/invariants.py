@@ -1,9 +1,12 @@
 """Coefficients: functions of invariants, which may be as free as one likes (φ_n of the paper; M4, M5).
 
 The invariants of a tuple are its Gram matrix and whatever scalars come with it. They are signed and may span
-many orders of magnitude, so the deep part of a network sees them through asinh, which is linear near zero and
-logarithmic far out, keeps the sign and is smooth on the null cone. Laws of nature are often short polynomials
-in the invariants, so products of learnt combinations stand beside that embedding and reach the output directly.
+many orders of magnitude, so the deep part of a network sees them through a signed, scale-safe embedding. Laws of
+nature are often short polynomials in the invariants, so products of learnt combinations stand beside that
+embedding and reach the output directly.
+
+Inside, features come first and samples last, ``(features, samples)``: rows are then long, so that processors take
+many samples at a time however few the features are.
 """
 
 from __future__ import annotations
@@ -16,20 +19,36 @@ from torch import Tensor, nn
 from gortho.reps import Tensor as TensorRep
 
 
+def embedding(x: Tensor) -> Tensor:
+    """x(1 + log r)/r with r = √(1 + x²): linear near zero, logarithmic far out, odd and smooth on the null cone.
+
+    It does what asinh does, from functions that processors have in vectorised form.
+    """
+    r = torch.hypot(x, x.new_ones(()))  # no overflow in x²
+    return x / r * (1 + r.log())
+
+
+class Columns(nn.Linear):
+    """A linear layer on ``(features, samples)``."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.weight @ x if self.bias is None else torch.addmm(self.bias[:, None], self.weight, x)
+
+
 class Products(nn.Module):
-    """f ↦ (Pf)·(Qf): products of learnt combinations of invariants."""
+    """f ↦ (Pf)·(Qf): products of learnt combinations of invariants, on ``(features, samples)``."""
 
     def __init__(self, features: int, products: int):
         super().__init__()
-        self.factors = nn.Linear(features, 2 * products)  # P and Q
+        self.factors = Columns(features, 2 * products)  # P and Q
 
     def forward(self, f: Tensor) -> Tensor:
-        left, right = self.factors(f).chunk(2, dim=-1)
+        left, right = self.factors(f).chunk(2)
         return left * right
 
 
 class Readout(nn.Module):
-    """b + Sf + T(products) + W(hidden): constant, linear, quadratic and deep parts of a coefficient.
+    """b + Sf + T(products) + W(hidden): constant, linear, quadratic and deep parts of a coefficient, on ``(features, samples)``.
 
     All but the constant start at ``scale`` times the usual size, zero by default, so that training finds a short
     polynomial, where there is one, before the deep part stirs.
@@ -38,33 +57,39 @@ class Readout(nn.Module):
     def __init__(self, features: int, products: int, hidden: int, out: int, scale: float = 0.0):
         super().__init__()
         self.bias = nn.Parameter(torch.zeros(out))
-        self.linear = nn.Linear(features, out, bias=False)
-        self.quadratic = nn.Linear(products, out, bias=False)
-        self.deep = nn.Linear(hidden, out, bias=False)
+        self.linear = Columns(features, out, bias=False)
+        self.quadratic = Columns(products, out, bias=False)
+        self.deep = Columns(hidden, out, bias=False)
         with torch.no_grad():
             for layer in (self.linear, self.quadratic, self.deep):
                 layer.weight.mul_(scale)
 
     def forward(self, f: Tensor, products: Tensor, hidden: Tensor) -> Tensor:
-        return self.bias + self.linear(f) + self.quadratic(products) + self.deep(hidden)
+        total = torch.addmm(self.bias[:, None], self.linear.weight, f)
+        total = torch.addmm(total, self.quadratic.weight, products)
+        return torch.addmm(total, self.deep.weight, hidden)
 
 
 class GatedMLP(nn.Module):
-    """A residual network whose blocks multiply: h ← h + W(silu(Uh) · Vh), on asinh of its input (if ``embed``)."""
+    """A residual network whose blocks multiply: h ← h + W(silu(Uh) · Vh)."""
 
-    def __init__(self, features: int, width: int, depth: int, embed: bool = True):
+    def __init__(self, features: int, width: int, depth: int):
         super().__init__()
-        self.embed = embed
-        self.first = nn.Linear(features, width)
-        self.up = nn.ModuleList(nn.Linear(width, 2 * width) for _ in range(depth))
-        self.down = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
+        self.first = Columns(features, width)
+        self.up = nn.ModuleList(Columns(width, 2 * width) for _ in range(depth))
+        self.down = nn.ModuleList(Columns(width, width) for _ in range(depth))
 
-    def forward(self, f: Tensor) -> Tensor:
-        h = self.first(torch.asinh(f) if self.embed else f)
+    def columns(self, embedded: Tensor) -> Tensor:
+        """The network on embedded invariants ``(features, samples)``."""
+        h = self.first(embedded)
         for up, down in zip(self.up, self.down):
-            gate, value = up(h).chunk(2, dim=-1)
+            gate, value = up(h).chunk(2)
             h = h + down(nn.functional.silu(gate) * value)
         return h
+
+    def forward(self, f: Tensor) -> Tensor:
+        """The network on invariants ``(samples, features)``."""
+        return self.columns(embedding(f).mT).mT
 
 
 def packed(gram: Tensor) -> Tensor:
@@ -106,8 +131,8 @@ class TupleCoefficients(nn.Module):
         self, gram: Tensor, point_scalars: Tensor | None, sample_scalars: Tensor | None
     ) -> list[list[Tensor]]:
         given = [s for s in (point_scalars, sample_scalars) if s is not None]
-        f = torch.cat([packed(gram), *(s.flatten(1) for s in given)], dim=-1)
+        f = torch.cat([packed(gram), *(s.flatten(1) for s in given)], dim=-1).mT.contiguous()
         products = self.products(f)
-        hidden = self.deep(torch.cat([f, products], dim=-1))
-        pieces = iter(self.readout(f, products, hidden).split(self.counts, dim=-1))
+        hidden = self.deep.columns(embedding(torch.cat([f, products])))
+        pieces = iter(self.readout(f, products, hidden).mT.split(self.counts, dim=-1))
         return [[next(pieces).unflatten(-1, (*s, 1)).squeeze(-1) for s in shapes] for shapes in self.shapes]

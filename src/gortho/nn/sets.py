@@ -2,6 +2,7 @@
 
 Three levels see each other: pairs (functions of ⟨x_i, x_j⟩, few channels since there are k² of them), points
 (functions of ⟨x_i, x_i⟩, scalars and the mean over their pairs) and the whole (a gated network of the means).
+Inside, channels come first and samples last, ``(channels, k, samples)``; see `gortho.nn.invariants`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from gortho.nn.invariants import GatedMLP, Products, Readout
+from gortho.nn.invariants import Columns, GatedMLP, Products, Readout, embedding
 from gortho.reps import Tensor as TensorRep
 
 
@@ -20,7 +21,7 @@ class SetCoefficients(nn.Module):
 
     ``width`` is that of the widest layer, a gated one of the whole; the whole carries half as many channels, a
     point an eighth and a pair a thirty-second, since there are k points and k² pairs to one whole. Short polynomials
-    go to the readouts directly; only the deep part sees the invariants through asinh.
+    go to the readouts directly; only the deep part sees the invariants embedded.
     """
 
     def __init__(
@@ -43,12 +44,11 @@ class SetCoefficients(nn.Module):
         # found by least squares in few steps, since the random products are well conditioned.
         products = max(point, min(64, 3 * (features + 1) * (features + 2) // 2))
         self.products = Products(features, products)
-        self.point_in = nn.Linear(features, point)
-        self.pair_in = nn.Linear(2, pair)
-        self.ends = nn.Linear(point, 2 * pair, bias=False)
+        self.ends = Columns(features, 2 * pair)
+        self.pair_in = Columns(2, pair, bias=False)
         # Means of invariants and of their products count as first order.
         pooled = features + products + sample_scalars
-        self.whole = GatedMLP(features + sample_scalars + pair, whole, depth, embed=False)
+        self.whole = GatedMLP(features + sample_scalars + pair, whole, depth)
         # Where each coefficient is read off; products of point coefficients must not all start at zero. Only what
         # the output needs is made, because weights without a gradient stop training on several processes.
         self.wholes = sum(1 for legs in flat if legs == 0)
@@ -58,11 +58,11 @@ class SetCoefficients(nn.Module):
             self.whole_products = Products(pooled, point)
             self.whole_readout = Readout(pooled, point, whole, self.wholes)
         if any(self.points):
-            self.point_up = nn.Linear(point + pair, 2 * point)
-            self.point_whole = nn.Linear(whole, 2 * point, bias=False)
+            self.point_up = Columns(features + pair, 2 * point, bias=False)
+            self.point_whole = Columns(whole, 2 * point)
             self.point_readout = Readout(features, products, point, sum(self.points), scale=0.01)
         if self.pairs:
-            self.pair_readout = nn.Linear(pair, self.pairs)
+            self.pair_readout = Columns(pair, self.pairs)
             nn.init.zeros_(self.pair_readout.weight)
             nn.init.zeros_(self.pair_readout.bias)
 
@@ -70,47 +70,55 @@ class SetCoefficients(nn.Module):
         self, gram: Tensor, point_scalars: Tensor | None, sample_scalars: Tensor | None
     ) -> list[list[Tensor]]:
         k = gram.shape[-1]
-        given = [gram.diagonal(dim1=-2, dim2=-1)[..., None], gram.mean(-1, keepdim=True)]
-        f = torch.cat(given if point_scalars is None else [*given, point_scalars], dim=-1)
-        products = self.products(f)
-        embedded = torch.asinh(f)
-        h = self.point_in(embedded)
-        left, right = self.ends(h).chunk(2, dim=-1)
-        e = self.pair_in(torch.stack([gram, torch.asinh(gram)], dim=-1))
-        e = nn.functional.silu(e + left[..., :, None, :] + right[..., None, :, :])
-        row = e.mean(-2)
-        given = [] if sample_scalars is None else [sample_scalars]
-        w = self.whole(torch.cat([embedded.mean(-2), row.mean(-2), *map(torch.asinh, given)], dim=-1))
+        g = gram.permute(1, 2, 0).contiguous()
+        given = [g.diagonal().mT[None], g.mean(1)[None]]
+        if point_scalars is not None:
+            given.append(point_scalars.permute(2, 1, 0))
+        f = torch.cat(given)
+        flat = f.flatten(1)
+        flat_products = self.products(flat)
+        embedded = embedding(flat)
+        left, right = self.ends(embedded).unflatten(1, (k, -1)).chunk(2)
+        e = self.pair_in(torch.stack([g, embedding(g)]).flatten(1)).unflatten(1, (k, k, -1))
+        e = nn.functional.silu(e + left[:, :, None] + right[:, None])
+        row = e.mean(2)
+        means = [embedded.unflatten(1, (k, -1)).mean(1), row.mean(1)]
+        scalars = [] if sample_scalars is None else [sample_scalars.mT]
+        w = self.whole.columns(torch.cat([*means, *map(embedding, scalars)]))
 
         wholes: Iterator[Tensor] = iter(())
         if self.wholes:
-            whole_f = torch.cat([f.mean(-2), products.mean(-2), *given], dim=-1)
-            wholes = iter(self.whole_readout(whole_f, self.whole_products(whole_f), w).unbind(-1))
+            products = flat_products.unflatten(1, (k, -1))
+            whole_f = torch.cat([f.mean(1), products.mean(1), *scalars])
+            wholes = iter(self.whole_readout(whole_f, self.whole_products(whole_f), w))
         points: Iterator[Tensor] = iter(())
         if any(self.points):
-            up = self.point_up(torch.cat([h, row], dim=-1)) + self.point_whole(w)[..., None, :]
-            gate, value = up.chunk(2, dim=-1)
-            read = self.point_readout(f, products, nn.functional.silu(gate) * value)
-            points = iter(read.split([size for size in self.points if size], dim=-1))
-        pairs = iter(self.pair_readout(e).unbind(-1)) if self.pairs else iter(())
+            up = self.point_up(torch.cat([embedded, row.flatten(1)])).unflatten(1, (k, -1))
+            gate, value = (up + self.point_whole(w)[:, None]).chunk(2)
+            hidden = (nn.functional.silu(gate) * value).flatten(1)
+            read = self.point_readout(flat, flat_products, hidden).unflatten(1, (k, -1))
+            points = iter(read.split([size for size in self.points if size]))
+        pairs: Iterator[Tensor] = iter(())
+        if self.pairs:
+            pairs = iter(self.pair_readout(e.flatten(1)).unflatten(1, (k, k, -1)))
 
         def coefficient(legs: int) -> Tensor:
+            """c with its legs first and the samples last."""
             if legs == 0:
                 return next(wholes)
             values = next(points)
             if legs == 1:
-                return values[..., 0]
-            diagonal, *factors = values.split([1, *[self.rank] * legs], dim=-1)
-            diagonal = diagonal[..., 0]
-            for _ in range(1, legs):  # d_i on the diagonal i = j = …
-                diagonal = torch.diag_embed(diagonal)
-            if legs == 2:
-                return diagonal + (factors[0] @ factors[1].mT + next(pairs)) / k
+                return values[0]
+            diagonal, *factors = values.split([1, *[self.rank] * legs])
             dense = factors[0]  # Σ_a Π u^a, grown one leg at a time
             for leg, factor in enumerate(factors[1:], 1):
-                for _ in range(leg):
-                    factor = factor.unsqueeze(-3)
-                dense = dense.unsqueeze(-2) * factor
-            return diagonal + dense.sum(-1) / k
+                dense = dense.unsqueeze(-2) * factor[(slice(None), *[None] * leg)]
+            dense = dense.sum(0)
+            if legs == 2:
+                dense = dense + next(pairs)
+            d = diagonal[0]
+            for _ in range(1, legs):  # d_i on the diagonal i = j = …
+                d = torch.diag_embed(d.movedim(0, -1), dim1=0, dim2=1)
+            return d + dense / k
 
-        return [[coefficient(legs) for legs in part] for part in self.legs]
+        return [[coefficient(legs).movedim(-1, 0) for legs in part] for part in self.legs]

@@ -1,0 +1,329 @@
+"""The scikit-learn estimators: they keep its rules, find and use forms, and refuse columns scaled one by one."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from gortho import EquivariantRegressor, InvariantClassifier, QuadraticForm, Settings, Verdict
+from gortho.discovery.result import NotAccepted
+from gortho.estimators import ScaledFeatures, scaling_marks
+from gortho.testing import equivariance_error
+
+FORM = QuadraticForm.minkowski(3)
+TILTED = QuadraticForm([[1.0, 0.4], [0.4, -0.8]])
+SMALL = {"epochs": 2, "width": 8, "depth": 1, "random_state": 0}
+TINY = Settings(replicas=2, steps=4, drops=(), refits=2, refit_steps=4, width=8)
+SEARCH = {"effort": "quick", "settings": TINY, **SMALL}
+
+
+def normal(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+X = normal(80, 2, 3)
+Y = np.tanh(FORM.gram(X)[:, 0, 1].numpy())[:, None] * X[:, 0]
+
+
+def known(output="vector", **options):
+    return EquivariantRegressor(output, **{"form": FORM, **SMALL, **options})
+
+
+# The rules of scikit-learn
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [
+        EquivariantRegressor(**SEARCH),
+        InvariantClassifier(**SEARCH),
+        EquivariantRegressor(form="euclidean", allow_scaled=True, **SMALL),
+    ]
+)
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::gortho.discovery.result.NotAccepted")
+def test_cross_validation_and_grid_search():
+    scores = cross_val_score(known(epochs=20), X, Y, cv=3)
+    assert scores.shape == (3,) and scores.min() > 0.8
+    search = GridSearchCV(known(), {"width": np.array([4, 8]), "form": ["euclidean", FORM]}, cv=2).fit(X, Y)
+    assert search.best_params_["form"] == FORM
+
+
+@pytest.mark.parametrize("model", [known(), InvariantClassifier(FORM.matrix.numpy(), **SMALL)])
+def test_clones_and_pickles(model):
+    y = Y if isinstance(model, EquivariantRegressor) else np.where(Y[:, 0] > 0, "up", "down")
+    copied = clone(model)
+    assert copied.get_params().keys() == model.get_params().keys() and not hasattr(copied, "form_")
+    fitted = copied.fit(X, y)
+    loaded = pickle.loads(pickle.dumps(fitted))
+    assert loaded.form_ == FORM
+    np.testing.assert_array_equal(loaded.predict(X), clone(model).fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize("state", [None, np.random.RandomState(3), 5])
+def test_random_states(state):
+    assert known(random_state=state).fit(X, Y).predict(X).shape == Y.shape
+
+
+# Shapes
+
+
+def test_tuples_and_flat_tables_give_the_same():
+    flat = X.reshape(len(X), -1)
+    model = known().fit(X, Y)
+    expected = model.predict(X)
+    assert expected.shape == Y.shape and expected.dtype == np.float64 and model.n_features_in_ == 6
+    np.testing.assert_array_equal(model.predict(flat), expected)
+    for form in (FORM, "minkowski"):
+        np.testing.assert_array_equal(known(form=form, vector_dim=3).fit(flat, Y).predict(flat), expected)
+    np.testing.assert_array_equal(known().fit(flat.tolist(), Y).predict(X.tolist()), expected)
+
+
+def test_names_of_a_table_reach_the_form():
+    table = pd.DataFrame(X[:, 0], columns=["t", "x", "y"])
+    model = known("scalar", form="minkowski").fit(table, Y[:, 0])
+    assert list(model.feature_names_in_) == ["t", "x", "y"]
+    assert model.form_.law() == "q(x) = 1.00 t² - 1.00 x² - 1.00 y²"
+
+
+@pytest.mark.parametrize(
+    "output", ["scalar", "covector", "conjugation", "bilinear", "form", "scalar + vector"]
+)
+def test_every_output_comes_in_the_shape_of_its_targets(output):
+    shape = {"scalar": (), "covector": (3,), "scalar + vector": (4,)}.get(output, (3, 3))
+    y = normal(len(X), *shape, seed=1)
+    model = known(output).fit(X, y)
+    assert model.predict(X[:5]).shape == (5, *shape) and model.score(X, y) <= 1
+    assert equivariance_error(model.predict, FORM, "vector", output, X) <= 1e-8
+    flat = y.reshape(len(y), -1)
+    assert known(output).fit(X, flat).predict(X[:5]).shape == (5, *flat.shape[1:])
+
+
+def test_the_score_pools_all_components():
+    model = known(epochs=20).fit(X, Y)
+    residual = ((model.predict(X) - Y) ** 2).sum()
+    assert model.score(X, Y) == pytest.approx(1 - residual / ((Y - Y.mean(axis=0)) ** 2).sum())
+
+
+def test_sets_have_no_order_and_any_size():
+    points = normal(60, 4, 3, seed=2)
+    model = known(set_like=True, epochs=5).fit(points, points.sum(axis=1))
+    value = model.predict(points)
+    np.testing.assert_allclose(model.predict(points[:, [2, 0, 3, 1]]), value, rtol=0, atol=1e-12)
+    assert model.predict(points[:, :3]).shape == (60, 3)
+    assert equivariance_error(model.predict, FORM, "vector", "vector", points) <= 1e-8
+
+
+# What goes wrong is said
+
+
+@pytest.mark.parametrize(
+    "options, change, message",
+    [
+        ({}, {"X": np.where(X > 2, np.nan, X)}, "NaN"),
+        ({}, {"y": np.where(Y > 1, np.inf, Y)}, "infinity"),
+        ({}, {"y": Y[:-1]}, "inconsistent numbers of samples"),
+        ({}, {"y": Y[:, :2]}, "y has shape"),
+        ({}, {"X": X[:, :, :2]}, "dimension of the vectors is 2 by the shape of X"),
+        ({"vector_dim": 2}, {}, "2 by vector_dim"),
+        ({"form": "euclidean", "vector_dim": 4}, {"X": X.reshape(80, 6)}, "6 columns"),
+        ({"form": "galilean"}, {}, "form = 'galilean'"),
+        ({"effort": "none"}, {}, "effort = 'none'"),
+        ({"output": "spinor"}, {}, "spinor"),
+        ({"form": [[1, 2, 0], [0, 1, 0], [0, 0, 1]]}, {}, "not symmetric"),
+        ({}, {"X": X[:1], "y": Y[:1]}, "1 sample"),
+    ],
+)
+def test_errors(options, change, message):
+    data = {"X": X, "y": Y, **change}
+    with pytest.raises(ValueError, match=message):
+        known(**options).fit(**data)
+
+
+def test_new_data_of_another_size_is_refused():
+    model = known().fit(X, Y)
+    for other in (X[:, :1], X[:, :, :2], X.reshape(80, 6)[:, :3]):
+        with pytest.raises(ValueError, match="features"):
+            model.predict(other)
+
+
+@pytest.mark.parametrize(
+    "model", [EquivariantRegressor(**SEARCH), EquivariantRegressor(**SMALL), InvariantClassifier(**SEARCH)]
+)
+@pytest.mark.parametrize(
+    "x, y, reason", [(X[:8, 0], X[:8, 0, 0] > 0, "too few"), (X[:, 0], np.ones(80), "constant")]
+)
+def test_hopeless_data_gets_a_warning_and_the_euclidean_form(model, x, y, reason):
+    with pytest.warns(NotAccepted, match=reason):
+        fitted = clone(model).fit(x, y.astype(int))
+    assert fitted.form_ == QuadraticForm.euclidean(3) and fitted.predict(x).shape == (len(x),)
+
+
+# Columns scaled one by one
+
+MIXED = np.random.default_rng(4).normal([1.0, 0.5, -2.0], [1.0, 3.0, 2.0], size=(60, 3))
+SCALERS = [
+    StandardScaler(),
+    StandardScaler(with_mean=False),
+    MinMaxScaler(),
+    MinMaxScaler((-1, 1)),
+    MinMaxScaler((2, 5)),
+    MaxAbsScaler(),
+    RobustScaler(),
+    QuantileTransformer(n_quantiles=60),
+    QuantileTransformer(n_quantiles=60, output_distribution="normal"),
+    PowerTransformer(),
+    Normalizer(),
+    Normalizer("l1"),
+    Normalizer("max"),
+]
+
+
+@pytest.mark.parametrize("scaler", SCALERS, ids=repr)
+def test_a_scaler_before_a_known_form_is_an_error_and_before_a_learnt_one_a_warning(scaler):
+    y = MIXED[:, 0] ** 2
+    with pytest.raises(ValueError, match=r"one by one destroys it.*1\.00 x0² - 1\.00 x1²"):
+        make_pipeline(scaler, FunctionTransformer(), known("scalar")).fit(MIXED, y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make_pipeline(scaler, EquivariantRegressor(**SEARCH)).fit(MIXED, y)
+    assert any(
+        issubclass(w.category, ScaledFeatures) and "one by one destroys it" in str(w.message) for w in caught
+    )
+
+
+def test_scaled_columns_can_be_allowed():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ScaledFeatures)
+        make_pipeline(StandardScaler(), known("scalar", allow_scaled=True)).fit(MIXED, MIXED[:, 0] ** 2)
+
+
+def test_flat_tuples_in_a_scaling_pipeline_are_refused():
+    with pytest.raises(ValueError, match="StandardScaler"):
+        make_pipeline(StandardScaler(), known()).fit(X.reshape(80, 6), Y)
+
+
+def test_centring_moves_the_origin():
+    with pytest.warns(ScaledFeatures, match="origin"):
+        make_pipeline(StandardScaler(with_std=False), known("scalar")).fit(MIXED, MIXED[:, 0])
+
+
+def test_honest_data_has_no_marks():
+    grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 12)] * 2), axis=-1).reshape(-1, 2)
+    uniform = np.random.default_rng(0).uniform(-1, 1, size=(200_000, 3))
+    turned = np.concatenate([MIXED[:, :2], MIXED[:, 1::-1] * [1, -1]])
+    whole = np.random.default_rng(1).integers(-3, 4, size=(50, 3)).astype(float)
+    for data in (
+        MIXED,
+        X.reshape(80, 6),
+        MIXED / MIXED.std(),
+        grid + 0.1,
+        uniform,
+        turned,
+        whole,
+        MIXED[:, :1],
+    ):
+        assert scaling_marks(data) is None
+    assert scaling_marks(Normalizer().fit_transform(MIXED), QuadraticForm.euclidean(3)) is None
+
+
+# Forms
+
+
+def test_a_known_form_beats_a_plain_network_on_few_samples():
+    def law(x):
+        return np.tanh(FORM.gram(x)[:, 0, 1].numpy())[:, None] * x[:, 0]
+
+    far = normal(1000, 2, 3, seed=9)
+    model = known(epochs=60, width=32).fit(X, Y)
+    plain = MLPRegressor(hidden_layer_sizes=(64, 64), max_iter=1000, random_state=0).fit(X.reshape(80, 6), Y)
+    plain_score = plain.score(far.reshape(1000, 6), law(far))
+    assert model.score(far, law(far)) > 0.95 > 0.8 > plain_score
+    assert equivariance_error(model.predict, FORM, "vector", "vector", far[:100]) <= 1e-8
+
+
+def test_a_form_is_learnt_with_a_verdict():
+    x = normal(400, 2, seed=5)
+    y = np.tanh(TILTED(x).numpy())
+    settings = Settings(replicas=8, steps=150, drops=((0.3, 4),), refits=4, refit_steps=100)
+    model = EquivariantRegressor(settings=settings, epochs=30, random_state=0).fit(x, y)
+    assert model.discovery_.verdict is Verdict.FOUND and model.form_ == model.discovery_.form
+    assert model.form_.algebra_distance(TILTED) < 0.02
+    new = normal(500, 2, seed=6)
+    assert model.score(new, np.tanh(TILTED(new).numpy())) > 0.98
+    assert equivariance_error(model.predict, model.form_, "vector", "scalar", new[:50]) <= 1e-8
+
+
+def test_data_without_a_form_gets_a_warning_with_the_reason():
+    x = normal(300, 2, seed=7)
+    with pytest.warns(NotAccepted, match="establishes no form") as caught:
+        model = EquivariantRegressor(settings=TINY, **SMALL).fit(x, x[:, 0] + np.sin(3 * x[:, 1]))
+    assert model.discovery_.verdict is not Verdict.FOUND and model.form_ == model.discovery_.candidate
+    assert any(model.discovery_.reason in str(w.message) for w in caught)
+
+
+@pytest.mark.parametrize("output", ["vector", "conjugation"])
+def test_a_quick_search_finds_the_form_of_other_outputs(output):
+    x = normal(300, 2, seed=8) @ np.array([[3.0, 0.0], [1.0, 0.5]])  # far from isotropic
+    lowered = x @ TILTED.matrix.numpy()
+    y = TILTED(x).numpy()[:, None] * x if output == "vector" else x[:, :, None] * lowered[:, None, :]
+    model = EquivariantRegressor(output, effort="quick", epochs=5, random_state=0).fit(x, y)
+    assert model.form_.algebra_distance(TILTED) < 0.05 and not hasattr(model, "discovery_")
+
+
+# Classes
+
+
+@pytest.mark.parametrize("bounds", [[0.2], [-0.5, 0.5]], ids=["two", "three"])
+def test_a_classifier_learns_the_form_of_its_classes(bounds):
+    def label(x):
+        return np.array(["low", "middle", "high"])[np.digitize(TILTED(x).numpy(), bounds)]
+
+    x, new = normal(400, 2, seed=10), normal(1000, 2, seed=11)
+    model = InvariantClassifier(effort="quick", epochs=30, random_state=0).fit(x, label(x))
+    assert model.form_.group_name == "O(1,1)" and model.form_.algebra_distance(TILTED) < 0.1
+    probability = model.predict_proba(new)
+    assert probability.shape == (1000, len(bounds) + 1) and set(model.classes_) == set(label(new))
+    np.testing.assert_allclose(probability.sum(axis=1), 1)
+    assert model.score(new, label(new)) > 0.95
+    for column in range(probability.shape[1]):
+        error = equivariance_error(
+            lambda z, c=column: model.predict_proba(z)[:, c], model.form_, "vector", "scalar", new[:50]
+        )
+        assert error <= 1e-8
+
+
+def test_labels_without_a_form_get_a_warning():
+    x = normal(300, 2, seed=12)
+    with pytest.warns(NotAccepted, match="unexplained"):
+        InvariantClassifier(**{**SEARCH, "settings": None}).fit(
+            x, np.random.default_rng(0).integers(0, 2, 300)
+        )
+
+
+def test_a_classifier_with_a_known_form_sees_sets():
+    jets = normal(200, 5, 3, seed=13)
+    y = FORM(jets.sum(axis=1)).numpy() > 0
+    model = InvariantClassifier(FORM, set_like=True, epochs=20, random_state=0).fit(jets, y)
+    assert model.score(jets, y) > 0.9
+    np.testing.assert_allclose(model.predict_proba(jets[:, ::-1]), model.predict_proba(jets), atol=1e-12)
