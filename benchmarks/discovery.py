@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import math
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -214,6 +215,7 @@ def measure(work: list[dict], jobs: int, path: Path) -> None:
                 writer = csv.DictWriter(file, columns)
                 writer.writeheader()
                 writer.writerows(rows)
+    path.with_suffix(".json").write_text(json.dumps(facts(), indent=1))
 
 
 def write_page(path: Path, page: Path) -> None:
@@ -224,14 +226,21 @@ def write_page(path: Path, page: Path) -> None:
         print(f"pandas is not installed: rows are in {path}, run again with --tables elsewhere")
         return
     rows = pd.read_csv(path, keep_default_na=False, na_values=["nan", ""])
-    text = "# Discovery on random problems\n\n2,000 samples of x ~ N(0, I), forms of condition 1 to 10 in a random frame.\n"
+    text = "# Discovery on random problems\n\n"
+    text += "2,000 samples of x ~ N(0, I), forms of condition 1 to 10 in a random frame.\n"
     for title, table in tables(rows):
         header = "| " + " | ".join(map(str, table.columns)) + " |\n|" + " --- |" * len(table.columns)
         body = "\n".join(
             "| " + " | ".join(_cell(v) for v in row) + " |" for row in table.itertuples(index=False)
         )
         text += f"\n## {title}\n\n{header}\n{body}\n"
-    text += "\n" + "\n".join(f"- {key}: {value}" for key, value in facts().items()) + "\n"
+    text += (
+        "\n"
+        + "\n".join(
+            f"- {key}: {value}" for key, value in json.loads(path.with_suffix(".json").read_text()).items()
+        )
+        + "\n"
+    )
     page.write_text(text)
     print(text)
 

@@ -2,8 +2,9 @@
 
 Both take the same points with one scalar each and put out an n x n matrix; a step is forward, backward and AdamW.
 The MLP has three hidden layers with SiLU on the flattened input; the exact network has depth 2 (a layer in, and
-two gated blocks). Steps of the two are interleaved and the medians of their CPU seconds compared, on one thread
-unless told otherwise, because machines are noisy.
+two gated blocks). At the base size both are measured compiled (torch.compile) and not. Steps of the two are
+interleaved and the medians of their CPU seconds compared, on one thread unless told otherwise, because machines
+are noisy.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ BASE = {"batch": 1024, "points": 5, "n": 3}
 GROWTH = {"points": [1, 2, 10, 20, 64], "n": [2, 4, 8, 16], "batch": [64, 256, 4096]}
 
 
-def steps(batch: int, points: int, n: int, width: int) -> list[Callable[[], None]]:
+def steps(batch: int, points: int, n: int, width: int, compiled: bool) -> list[Callable[[], None]]:
     """One training step of the exact network, and one of the MLP."""
     x, m = torch.randn(batch, points, n), torch.rand(batch, points, 1)
     y = torch.randn(batch, n, n)
@@ -48,7 +49,8 @@ def steps(batch: int, points: int, n: int, width: int) -> list[Callable[[], None
         return step
 
     flat = torch.cat([x, m], dim=-1).flatten(1)
-    return [make(exact, lambda: exact(x, m)), make(plain, lambda: plain(flat).view(batch, n, n))]
+    run_exact, run_plain = (torch.compile(net) if compiled else net for net in (exact, plain))
+    return [make(exact, lambda: run_exact(x, m)), make(plain, lambda: run_plain(flat).view(batch, n, n))]
 
 
 def seconds(step: Callable[[], None]) -> float:
@@ -57,10 +59,10 @@ def seconds(step: Callable[[], None]) -> float:
     return time.process_time() - start
 
 
-def measure(repetitions: int, width: int, **size: int) -> dict[str, object]:
+def measure(repetitions: int, width: int, compiled: bool = False, **size: int) -> dict[str, object]:
     """Median times and their ratio at one size."""
     torch.manual_seed(0)
-    pair = steps(**size, width=width)
+    pair = steps(**size, width=width, compiled=compiled)
     for step in pair:
         for _ in range(3):
             step()
@@ -68,6 +70,7 @@ def measure(repetitions: int, width: int, **size: int) -> dict[str, object]:
     exact, plain = (statistics.median(t) for t in zip(*times))
     return {
         **size,
+        "mode": "compiled" if compiled else "eager",
         "exact_ms": f"{1e3 * exact:.2f}",
         "mlp_ms": f"{1e3 * plain:.2f}",
         "ratio": f"{exact / plain:.2f}",
@@ -83,8 +86,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    rows = [measure(options.repetitions, options.width, **BASE)]
-    print(f"base {BASE}: ratio {rows[0]['ratio']}", flush=True)
+    rows = [measure(options.repetitions, options.width, compiled, **BASE) for compiled in (True, False)]
+    for row in rows:
+        print(f"base {BASE}, {row['mode']}: ratio {row['ratio']}", flush=True)
     if options.base_only:
         return
     for axis, values in GROWTH.items():

@@ -327,3 +327,8 @@ def test_learnable_forms_are_started_where_told_and_trained():
     net = make(LearnableForm(3, start=start))
     fit(net, X, Y, **QUICK)
     assert net.form.value() != start
+
+
+def test_a_compiled_network_trains_to_the_same_loss():
+    runs = [fit(make(LearnableForm(3, seed=3)), X, Y, **QUICK, compile=compile) for compile in (False, True)]
+    assert runs[0].validation == pytest.approx(runs[1].validation, rel=1e-6)

@@ -5,16 +5,30 @@ Read the modules in this order: `forms` (the value), `groups` (O(A)), `reps` (ho
 (is there a form, and which one?), `report` (the answer as a page).
 """
 
+from typing import TYPE_CHECKING, Any
+
 from gortho import nn, reps, testing
 from gortho.discovery import Discovery, Settings, Verdict, discover, spectral_form
-from gortho.estimators import EquivariantRegressor, InvariantClassifier
 from gortho.forms import QuadraticForm, Signature
 from gortho.groups import OrthogonalGroup
 from gortho.nn import EquivariantNet, LearnableForm
 from gortho.reps import DirectSum, Tensor
 from gortho.training import fit
 
+if TYPE_CHECKING:
+    from gortho.estimators import EquivariantRegressor, InvariantClassifier
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    # scikit-learn takes most of a second to import, so it waits until its estimators are asked for.
+    if name in ("EquivariantRegressor", "InvariantClassifier"):
+        from gortho import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module 'gortho' has no attribute {name!r}")
+
 
 __all__ = [
     "DirectSum",

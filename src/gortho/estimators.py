@@ -27,7 +27,7 @@ from torch import Tensor
 
 from gortho.data import DataError
 from gortho.discovery import Discovery, Settings, Verdict, discover
-from gortho.discovery.discover import SEARCH_SAMPLES, _agreement, _hopeless, as_targets, whitener
+from gortho.discovery.discover import SEARCH_SAMPLES, agreement, as_targets, hopeless, whitener
 from gortho.discovery.joint import refit, search
 from gortho.discovery.result import NotAccepted
 from gortho.discovery.verdict import MAX_SPREAD, NOTHING_EXPLAINED, percent
@@ -130,7 +130,7 @@ def search_form(
     options = {"points": X.shape[1], "output": rep, "set_like": set_like}
     common: dict[str, Any] = {"settings": settings, "seed": seed, "progress": lambda share, line: None}
     restarts = search(parts[0], parts[1], options, extra=[], **common)
-    near, _ = _agreement(restarts)
+    near, _ = agreement(restarts)
     refits = refit(parts[0], options, [restart.form for restart in near], **common)
     center = QuadraticForm(refits.mean(dim=0))
     spread = np.median([center.algebra_distance(QuadraticForm(A)) for A in refits])
@@ -161,11 +161,11 @@ class _Estimator(BaseEstimator):
         allow_scaled: bool = False,
         width: int = 32,
         depth: int = 2,
-        epochs: int = 100,
-        batch_size: int = 128,
+        epochs: int = 200,
+        batch_size: int = 64,
         lr: float = 5e-3,
-        weight_decay: float = 0.0,
-        patience: int | None = 30,
+        weight_decay: float = 3.0,
+        patience: int | None = 60,
         validation_fraction: float = 0.15,
         random_state: Any = None,
     ):
@@ -260,7 +260,7 @@ class _Estimator(BaseEstimator):
     def _search(self, X: Tensor, y: Tensor, rep: Rep, seed: int) -> QuadraticForm:
         """Learn a form without a verdict, but say so if resamples of the data disagree on it."""
         n, names = X.shape[-1], self._names(X)
-        refusal = _hopeless(X.numpy(), y.numpy(), tuple(names or [f"x{i}" for i in range(n)]))
+        refusal = hopeless(X.numpy(), y.numpy(), tuple(names or [f"x{i}" for i in range(n)]))
         if refusal is not None:
             return self._reject(n, None, *refusal)
         sizes = self.settings or (QUICK if self.effort == "quick" else Settings())
@@ -321,8 +321,8 @@ class EquivariantRegressor(RegressorMixin, _Estimator):
             searches only.
         settings: sizes of this search, in place of those that belong to the effort.
         allow_scaled: take columns that look scaled one by one, which destroys a form, without a word.
-        width, depth, epochs, batch_size, lr, weight_decay, patience, validation_fraction: network and training, see
-            `gortho.fit`.
+        width, depth, epochs, batch_size, lr, patience, validation_fraction: network and training, see `gortho.fit`.
+        weight_decay: the default suits some hundreds of samples; lower it for many clean ones.
         random_state: seed of everything.
 
     After fitting: ``form_``, ``discovery_`` (by `gortho.discover`, if that was asked), ``network_``, ``history_``. Data
@@ -349,11 +349,11 @@ class EquivariantRegressor(RegressorMixin, _Estimator):
         allow_scaled: bool = False,
         width: int = 32,
         depth: int = 2,
-        epochs: int = 100,
-        batch_size: int = 128,
+        epochs: int = 200,
+        batch_size: int = 64,
         lr: float = 5e-3,
-        weight_decay: float = 0.0,
-        patience: int | None = 30,
+        weight_decay: float = 3.0,
+        patience: int | None = 60,
         validation_fraction: float = 0.15,
         random_state: Any = None,
     ):

@@ -179,7 +179,10 @@ class Tensor(Rep):
         # With few vectors, products and sums with the samples last are far quicker than thousands of tiny matrices.
         few = X.ndim == lowered.ndim == 3 and k * n <= 64
         if few:
-            X, lowered = (v.permute(1, 2, 0).contiguous() if used else v for v, used in ((X, self.up), (lowered, self.down)))
+            X, lowered = (
+                v.permute(1, 2, 0).contiguous() if used else v
+                for v, used in ((X, self.up), (lowered, self.down))
+            )
         for term, c in zip(self.terms(metric.upper is None), coefficients, strict=True):
             vectors = [X if position < self.up else lowered for position in term.legs]
             if few:

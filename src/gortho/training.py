@@ -128,6 +128,7 @@ def fit(
     seed: int = 0,
     checkpoint: str | Path | None = None,
     fabric: Any = None,
+    compile: bool = False,
     progress: bool | None = None,
 ) -> History:
     """Train a network and leave it in its best state on validation data.
@@ -144,6 +145,7 @@ def fit(
             magnitude; kept only as far as validation gets better. One process only.
         checkpoint: file (.safetensors) written after each epoch and resumed from if it exists.
         fabric: a `lightning.fabric.Fabric` for GPUs or several processes; one CPU process by default.
+        compile: compile the network first (torch.compile): nearly halves a step, after some seconds of compiling.
         progress: show a progress bar; by default when a person is watching.
 
     Ctrl-C ends training early and keeps the best state so far.
@@ -189,7 +191,7 @@ def fit(
     if form:
         groups.append({"params": form, "peak": 3 * lr if form_lr is None else form_lr, "weight_decay": 0.0})
     optimizer = torch.optim.AdamW(groups, lr=lr)
-    model, optimizer = fabric.setup(net, optimizer)
+    model, optimizer = fabric.setup(torch.compile(net) if compile else net, optimizer)
     loss = loss or scaled_mse(net)
     train = [None if t is None else t.to(fabric.device) for t in train]
     held_out = [None if t is None else t.to(fabric.device) for t in held_out]

@@ -44,16 +44,11 @@ class LieGG:
         output: str | Rep = "scalar",
         traceless: bool = True,
         width: int = 128,
-        epochs: int = 150,
+        steps: int = 12_000,
         seed: int = 0,
     ):
-        self.output, self.traceless, self.width, self.epochs, self.seed = (
-            output,
-            traceless,
-            width,
-            epochs,
-            seed,
-        )
+        self.output, self.traceless, self.width = output, traceless, width
+        self.steps, self.seed = steps, seed
 
     def fit(self, X: Any, y: Any) -> LieGG:
         """Fit the network on ``X (N, p, n)`` and find the generators."""
@@ -62,12 +57,13 @@ class LieGG:
         rep = as_rep(self.output)
         anything = FixedForm(QuadraticForm.euclidean(n))  # the plain network ignores it
         self.network = PlainNet(anything, X.shape[1], rep, width=self.width, depth=2, seed=self.seed)
+        batch_size = min(256, max(16, len(X) // 8))
         self.history = fit(
             self.network,
             X.float(),
             y.float(),
-            epochs=self.epochs,
-            batch_size=min(256, max(16, len(X) // 8)),
+            epochs=max(1, self.steps * batch_size // len(X)),
+            batch_size=batch_size,
             lr=3e-3,
             seed=self.seed,
             progress=False,

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -143,8 +144,8 @@ def discover(
 
     Args:
         X: vectors ``(N, n)`` or tuples of vectors ``(N, p, n)``.
-        y: targets, shaped as the output needs: ``(N,)`` scalar, ``(N, n)`` vector or covector, ``(N, n, n)`` conjugation,
-            bilinear or form.
+        y: targets, shaped as the output needs: ``(N,)`` scalar, ``(N, n)`` vector or covector, ``(N, n, n)``
+            conjugation, bilinear or form.
         output: how the targets transform: a name, a sum of names, or a rep object.
         scalars: quantities no group touches (masses, charges), per point ``(N, p)``, ``(N, p, s)`` or per sample.
         seed: the same seed gives the same answer on the same machine.
@@ -177,7 +178,7 @@ def discover(
     targets, rep = as_targets(targets, output, n)
     found = Discovery(Verdict.UNDERDETERMINED, "", "", 0.0, repr(rep), names, notices=list(notices))
     found.facts = _facts(seed, x, rep)
-    refusal = _hopeless(x, targets, names)
+    refusal = hopeless(x, targets, names)
     if refusal:
         found.reason, found.advice = refusal
         return found
@@ -193,9 +194,21 @@ def discover(
         "sample_scalars": 0 if sample is None else sample.shape[-1],
         "set_like": set_like,
     }
-    _discover(found, train, validation, test, rep, options, clock, seed, watch)
+    with one_thread():
+        _discover(found, train, validation, test, rep, options, clock, seed, watch)
     found.facts["seconds"] = f"{time.perf_counter() - started:.1f}"
     return found
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Small kernels gain nothing from a second thread, and lose a factor of ten when something else runs beside."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _discover(
@@ -224,7 +237,7 @@ def _discover(
     def back(form: QuadraticForm) -> QuadraticForm:
         return QuadraticForm(W.T @ form.matrix @ W, found.names)
 
-    kernel, spectral, extra = _spectral_starts(white[0], white[1], rep)
+    spectral, extra = _spectral_starts(white[0], white[1], rep)
     interrupted = False
     try:
         settings = clock.fit(white, {**options, "output": rep}, seed)
@@ -236,10 +249,11 @@ def _discover(
             settings=settings,
             seed=seed,
             progress=stage("search"),
+            shown=back,
         )
     except Interrupted as stop:
         restarts, interrupted = stop.restarts, True
-    near, agreeing = _agreement(restarts)
+    near, agreeing = agreement(restarts)
     matrices = None
     if not interrupted:
         try:
@@ -252,6 +266,7 @@ def _discover(
                 settings=settings,
                 seed=seed,
                 progress=stage("refits"),
+                shown=back,
             )
         except KeyboardInterrupt:
             interrupted = True
@@ -288,7 +303,7 @@ def _discover(
         found.advice = "Run it again and let it finish; a smaller time budget ends by itself."
 
 
-def _hopeless(x: np.ndarray, y: np.ndarray, names: tuple[str, ...]) -> tuple[str, str] | None:
+def hopeless(x: np.ndarray, y: np.ndarray, names: tuple[str, ...]) -> tuple[str, str] | None:
     """Data that no method could learn a form from: reason and advice."""
     n = x.shape[-1]
     if n < 2:
@@ -299,32 +314,30 @@ def _hopeless(x: np.ndarray, y: np.ndarray, names: tuple[str, ...]) -> tuple[str
     if len(x) < MIN_SAMPLES:
         return (
             f"{len(x)} samples are too few to fit a predictor and to test it on others.",
-            f"Give at least {MIN_SAMPLES} samples, better some hundreds; a form in {n} dimensions has {n * (n + 1) // 2 - 1} unknowns.",
+            f"Give at least {MIN_SAMPLES} samples, better some hundreds; a form in {n} dimensions has "
+            f"{n * (n + 1) // 2 - 1} unknowns.",
         )
     flat = x.reshape(-1, n)
     rms = np.sqrt((flat**2).mean(0))
-    if rms.max() == 0 or (rms.min() > 0 and rms.max() / rms.min() > MAX_UNITS_RATIO):
-        if rms.max() > 0:
-            large, small = int(rms.argmax()), int(rms.argmin())
-            raise DataError(
-                f"mixed units: {names[large]} has size {rms[large]:.3g}, {names[small]} {rms[small]:.3g}; a form over such "
-                f"columns has no digits left. Choose units in which they are comparable, e.g. divide {names[large]} by "
-                f"{10 ** round(np.log10(rms[large] / rms[small])):.0e}: the form is then stated in these units"
-            )
+    large, small = int(rms.argmax()), int(rms.argmin())
+    if rms[small] > 0 and rms[large] / rms[small] > MAX_UNITS_RATIO:
+        factor = 10.0 ** round(np.log10(rms[large] / rms[small]))
+        raise DataError(
+            f"mixed units: {names[large]} has size {rms[large]:.3g}, {names[small]} {rms[small]:.3g}; a form over such "
+            f"columns has no digits left. Choose units in which they are comparable, e.g. divide {names[large]} by "
+            f"{factor:.0e}: the form is then stated in these units"
+        )
     if np.ptp(y.reshape(len(y), -1), axis=0).max() <= 1e-12 * max(1e-300, np.abs(y).max()):
         return ("The target is constant: every form fits it.", "Give a target that varies with x.")
-    unit = flat / np.where(rms > 0, rms, 1.0)
-    singular = np.linalg.svd(unit[:20_000], compute_uv=True)
-    rank = int((singular[1] > 1e-7 * singular[1][0]).sum())
+    units = np.where(rms > 0, rms, 1.0)
+    _, singular, directions = np.linalg.svd((flat / units)[:20_000], full_matrices=False)
+    rank = int((singular > 1e-7 * singular[0]).sum())
     if rank < n:
-        missing = singular[2][-1]
-        told = " ".join(
-            f"{c:+.2f}·{name}/{r:.2g}"
-            for c, name, r in zip(missing, names, np.where(rms > 0, rms, 1.0))
-            if abs(c) > 0.05
-        )
+        terms = zip(directions[-1], names, units)
+        told = " ".join(f"{c:+.2f}·{name}/{unit:.2g}" for c, name, unit in terms if abs(c) > 0.05)
         return (
-            f"The inputs lie in a subspace of dimension {rank} of {n} ({told} is always zero): the form outside it is unseen.",
+            f"The inputs lie in a subspace of dimension {rank} of {n} ({told} is always zero): the form outside it is "
+            "unseen.",
             "Drop the redundant coordinate, or give inputs that vary in every direction.",
         )
     return None
@@ -332,7 +345,7 @@ def _hopeless(x: np.ndarray, y: np.ndarray, names: tuple[str, ...]) -> tuple[str
 
 def _spectral_starts(
     train: Data, validation: Data, rep: Rep
-) -> tuple[peers.KernelRidge, SpectralForm | None, list[tuple[str, QuadraticForm]]]:
+) -> tuple[SpectralForm | None, list[tuple[str, QuadraticForm]]]:
     """A smooth surrogate, and the form that its Jacobians respect best, as one more start (M6)."""
     x, y, *scalars = train
     assert x is not None and y is not None and validation[1] is not None
@@ -345,11 +358,11 @@ def _spectral_starts(
     try:
         solution = spectral_form(surrogate, x[:300].double(), rep)
     except ValueError:  # a constant surrogate has no Jacobian to speak of
-        return kernel, None, []
-    return kernel, solution, [("spectral", solution.form)]
+        return None, []
+    return solution, [("spectral", solution.form)]
 
 
-def _agreement(restarts: list[Restart]) -> tuple[list[Restart], int]:
+def agreement(restarts: list[Restart]) -> tuple[list[Restart], int]:
     """The survivors about as good as the best, and how many of these end at its form."""
     last = max(r.steps[-1] for r in restarts)
     best = restarts[0]
@@ -650,5 +663,4 @@ def _facts(seed: int, x: np.ndarray, rep: Rep) -> dict[str, str]:
         "gortho": gortho.__version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
-        "threads": f"{torch.get_num_threads()}",
     }

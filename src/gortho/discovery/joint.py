@@ -83,8 +83,12 @@ def search(
     settings: Settings,
     seed: int,
     progress: Progress,
+    shown: Callable[[QuadraticForm], QuadraticForm] = lambda form: form,
 ) -> list[Restart]:
-    """Train all starts together, drop losers early; the survivors, best on validation first, then the dropped."""
+    """Train all starts together, drop losers early; all of them, best on validation first.
+
+    ``shown`` turns a form into the one to tell the watcher of, in his coordinates.
+    """
     n = train[0].shape[-1]  # type: ignore[union-attr]
     forms = starts(n, settings.replicas, seed)
     forms += [(label, LearnableForm(n, start=form)) for label, form in extra]
@@ -103,7 +107,7 @@ def search(
             log.steps.append(step)
             log.history.append(float(losses[i]))
         best = int(losses.argmin())
-        progress(step / settings.steps, f"{replicas.form(best)}  error {float(losses[best]):.2e}")
+        progress(step / settings.steps, f"{shown(replicas.form(best))}  error {float(losses[best]):.2e}")
         return losses
 
     record(0)
@@ -115,9 +119,8 @@ def search(
             elif step % look == 0 or step == settings.steps:
                 record(step)
     except KeyboardInterrupt:
-        record(replicas.steps)
-        raise Interrupted(_ranked(logs, replicas.labels)) from None
-    return _ranked(logs, replicas.labels)
+        raise Interrupted(_ranked(logs)) from None
+    return _ranked(logs)
 
 
 class Interrupted(Exception):
@@ -128,7 +131,7 @@ class Interrupted(Exception):
         self.restarts = restarts
 
 
-def _ranked(logs: dict[str, Restart], alive: list[str]) -> list[Restart]:
+def _ranked(logs: dict[str, Restart]) -> list[Restart]:
     return sorted(logs.values(), key=lambda log: log.validation if log.steps[-1] else float("inf"))
 
 
@@ -140,6 +143,7 @@ def refit(
     settings: Settings,
     seed: int,
     progress: Progress,
+    shown: Callable[[QuadraticForm], QuadraticForm] = lambda form: form,
 ) -> Tensor:
     """Bootstrap refits from perturbed winners: their matrices ``(refits, n, n)``, ‖A‖_F = √n, signs aligned."""
     n = train[0].shape[-1]  # type: ignore[union-attr]
@@ -164,7 +168,7 @@ def refit(
         rows=rows,
     ):
         if step % 20 == 0:
-            progress(step / settings.refit_steps, f"{replicas.form(0)}")
+            progress(step / settings.refit_steps, str(shown(replicas.form(0))))
     matrices = torch.stack([replicas.form(i).matrix for i in range(len(replicas))])
     return align_signs(matrices)
 

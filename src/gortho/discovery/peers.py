@@ -17,9 +17,9 @@ from torch import Tensor
 from gortho.discovery.replicas import Data
 
 #: Kernel matrices of more samples than this are not worth their cost.
-MAX_KERNEL_SAMPLES = 2_500
-_BANDWIDTHS = (0.4, 1.0, 2.5, 6.0)
-_RIDGES = (1e-8, 1e-5, 1e-3, 1e-1, 10.0)
+MAX_KERNEL_SAMPLES = 2_000
+_BANDWIDTHS = (0.4, 1.0, 3.0)
+_RIDGES = (1e-8, 1e-5, 1e-3, 1e-1, 3.0)
 
 
 def flat_inputs(data: Data) -> Tensor:
@@ -54,13 +54,15 @@ class KernelRidge:
         best: tuple[float, float, Tensor] | None = None
         for factor in _BANDWIDTHS:
             bandwidth = factor * typical
-            values, Q = torch.linalg.eigh(_kernel(Z, Z, bandwidth))
-            rotated, K = Q.T @ (Y - mean), _kernel(V, Z, bandwidth) @ Q
+            K, to_validation = _kernel(Z, Z, bandwidth), _kernel(V, Z, bandwidth)
             for ridge in _RIDGES:
-                inner = rotated / (values.clamp_min(0) + ridge)[:, None]
-                error = float((K @ inner + mean - W).square().mean())
+                L, failed = torch.linalg.cholesky_ex(K + ridge * torch.eye(len(K), dtype=K.dtype))
+                if int(failed):  # too little ridge for this kernel
+                    continue
+                weights = torch.cholesky_solve(Y - mean, L)
+                error = float((to_validation @ weights + mean - W).square().mean())
                 if best is None or error < best[0]:
-                    best = (error, bandwidth, Q @ inner)
+                    best = (error, bandwidth, weights)
         assert best is not None
         return cls(Z, best[2], shift, scale, best[1], mean, tuple(target.shape[1:]), best[0])
 

@@ -214,7 +214,10 @@ class Discovery:
         content |= {name: getattr(self, name) for name in plain}
         (directory / "discovery.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
         if self.network is not None:
-            state = {name: t.contiguous() for name, t in self.network.state_dict().items()}
+            # The form is stored once, with the verdict: what is printed is what predicts.
+            state = {
+                k: v.contiguous() for k, v in self.network.state_dict().items() if not k.startswith("form.")
+            }
             save_file(state, directory / "network.safetensors")
         return directory
 
@@ -249,12 +252,13 @@ class Discovery:
         if found.candidate is not None and weights.exists():
             found.network = build_network(found.candidate, found.output, found.network_options)
             try:
-                found.network.load_state_dict(load_file(weights))
+                own = {k: v for k, v in found.network.state_dict().items() if k.startswith("form.")}
+                found.network.load_state_dict(load_file(weights) | own)
             except (SafetensorError, RuntimeError) as error:
                 raise ValueError(f"{weights} is damaged or belongs to another run ({error})") from None
         return found
 
-    def export(self, path: str | Path, batch: int | None = None) -> Path:
+    def export(self, path: str | Path) -> Path:
         """Write the predictor with A frozen: ``.pt2`` for torch.export, ``.onnx`` for ONNX (extra ``export``).
 
         The exported model takes float64 tensors x ``(batch, p, n)`` and the scalars, if any; any batch size works.

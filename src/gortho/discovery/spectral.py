@@ -26,8 +26,8 @@ class SpectralForm:
 
     Attributes:
         form: the best form.
-        gap: σ₂/σ₁ of the stacked law, the error of the next best form over that of this one. Near 1: no form stands out.
-        residual: relative violation of the infinitesimal law by this form, 0 for an exact symmetry and about 1 for none.
+        gap: σ₂/σ₁ of the stacked law, the error of the next best form over this one's. Near 1: no form stands out.
+        residual: relative violation of the infinitesimal law: 0 for an exact symmetry, about 1 for none.
         singular_values: all of them, ascending, relative to the largest.
     """
 

@@ -106,9 +106,10 @@ def judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
     if min(e.unexplained, e.free_unexplained) > NOTHING_EXPLAINED:
         return (
             Verdict.UNDERDETERMINED,
-            f"Neither a predictor with a form nor an unconstrained one explains the targets: {percent(e.unexplained)} and "
-            f"{percent(e.free_unexplained)} of their variance stay unexplained on held-out samples.",
-            "Check that y really belongs to x, row by row, and that y is not mostly noise; more samples help only then.",
+            "Neither a predictor with a form nor an unconstrained one explains the targets: "
+            f"{percent(e.unexplained)} and {percent(e.free_unexplained)} of their variance stay unexplained on "
+            "held-out samples.",
+            "Check that y belongs to x, row by row, and is not mostly noise; more samples help only then.",
         )
     structure = (
         e.structure_gain > STRUCTURE_GAIN
@@ -129,8 +130,8 @@ def judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
         return (
             Verdict.NONE,
             f"{grounds}: the targets depend on more than the inner products of a form.",
-            "Look whether a direction, an origin or a further quantity breaks the symmetry: pass it as a scalar or as one "
-            "more vector, choose another output type, or use the unconstrained model.",
+            "Look whether a direction, an origin or a further quantity breaks the symmetry: pass it as a scalar or "
+            "as one more vector, choose another output type, or use the unconstrained model.",
         )
     if e.unexplained > MAX_UNEXPLAINED:
         return (
@@ -144,8 +145,8 @@ def judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
             Verdict.UNDERDETERMINED,
             f"{found}, but so do other forms: {e.agreeing} of {e.near_best} equally good restarts end at this one, and "
             f"bootstrap refits differ by d_PA {e.spread:.2g} in the median.",
-            "The targets may not depend on the form at all (a constant, y proportional to x), or the inputs cover too few "
-            "directions: give more samples, more varied inputs, or another output.",
+            "The targets may not depend on the form at all (a constant, y proportional to x), or the inputs cover "
+            "too few directions: give more samples, more varied inputs, or another output.",
         )
     singular = (
         f" It does not see {e.zero_directions} of the directions: the form is singular."

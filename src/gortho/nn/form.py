@@ -53,7 +53,7 @@ class FixedForm(nn.Module):
     def gram(self, X: Tensor) -> Tensor:
         """⟨x_i, x_j⟩ for ``(..., p, n)``."""
         Z = X @ self.frame.mT
-        if X.ndim == 3 and self.n <= 8:  # few terms: quicker summed with the samples last than as tiny matrices
+        if X.ndim == 3 and self.n <= 8:  # quicker than thousands of tiny matrices
             Z = Z.permute(2, 1, 0).contiguous()
             return ((Z * self.signs[:, None, None])[:, :, None] * Z[:, None]).sum(0).permute(2, 0, 1)
         return (Z * self.signs) @ Z.mT

@@ -18,13 +18,17 @@ from torch import Tensor, nn
 
 from gortho.reps import Tensor as TensorRep
 
+#: Invariants beyond this size are all alike to the deep part; with calibrated units they are of order one.
+LARGEST = 1e18
+
 
 def embedding(x: Tensor) -> Tensor:
     """x(1 + log r)/r with r = √(1 + x²): linear near zero, logarithmic far out, odd and smooth on the null cone.
 
     It does what asinh does, from functions that processors have in vectorised form.
     """
-    r = torch.hypot(x, x.new_ones(()))  # no overflow in x²
+    x = x.clamp(-LARGEST, LARGEST)  # no overflow in x², also in float32
+    r = (1 + x * x).sqrt()
     return x / r * (1 + r.log())
 
 
@@ -32,15 +36,25 @@ class Columns(nn.Linear):
     """A linear layer on ``(features, samples)``."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.weight @ x if self.bias is None else torch.addmm(self.bias[:, None], self.weight, x)
+        weight = self.weight
+        if self.in_features <= 12 < self.out_features:
+            weight = weight.mT.contiguous().mT  # so laid out, its gradient is a flat product, much quicker
+        return weight @ x if self.bias is None else torch.addmm(self.bias[:, None], weight, x)
 
 
 class Products(nn.Module):
-    """f ↦ (Pf)·(Qf): products of learnt combinations of invariants, on ``(features, samples)``."""
+    """f ↦ (Pf)·(Qf): products of learnt combinations of invariants, on ``(features, samples)``.
 
-    def __init__(self, features: int, products: int):
+    Products that span all quadratics need not be learnt (``fixed``): whoever combines them reaches each quadratic.
+    """
+
+    def __init__(self, features: int, products: int, fixed: bool = False):
         super().__init__()
         self.factors = Columns(features, 2 * products)  # P and Q
+        if fixed:
+            for name, values in list(self.factors.named_parameters()):
+                delattr(self.factors, name)
+                self.factors.register_buffer(name, values.detach())
 
     def forward(self, f: Tensor) -> Tensor:
         left, right = self.factors(f).chunk(2)
@@ -48,10 +62,10 @@ class Products(nn.Module):
 
 
 class Readout(nn.Module):
-    """b + Sf + T(products) + W(hidden): constant, linear, quadratic and deep parts of a coefficient, on ``(features, samples)``.
+    """b + Sf + T(products) + W(hidden): constant, linear, quadratic and deep parts of a coefficient.
 
-    All but the constant start at ``scale`` times the usual size, zero by default, so that training finds a short
-    polynomial, where there is one, before the deep part stirs.
+    It works on ``(features, samples)``. All but the constant start at ``scale`` times the usual size, zero by
+    default, so that training finds a short polynomial, where there is one, before the deep part stirs.
     """
 
     def __init__(self, features: int, products: int, hidden: int, out: int, scale: float = 0.0):

@@ -12,8 +12,14 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from gortho.nn.invariants import Columns, GatedMLP, Products, Readout, embedding
+from gortho.nn.invariants import Columns, Products, Readout, embedding
 from gortho.reps import Tensor as TensorRep
+
+
+def _gate(h: Tensor) -> tuple[Tensor, Tensor]:
+    """silu of the first half of the channels, and the second half."""
+    gate, value = h.chunk(2)
+    return nn.functional.silu(gate), value
 
 
 class SetCoefficients(nn.Module):
@@ -40,15 +46,17 @@ class SetCoefficients(nn.Module):
         rank = 4  # number of products of per-point coefficients in c_ij…
         self.rank = rank
         features = 2 + point_scalars
-        # Three times as many products as there are quadratics of a point's own invariants: then sums like Σ m|r|² are
-        # found by least squares in few steps, since the random products are well conditioned.
-        products = max(point, min(64, 3 * (features + 1) * (features + 2) // 2))
-        self.products = Products(features, products)
+        # Three times as many products as there are quadratics of a point's own invariants: then sums like Σ m|r|²
+        # are found by least squares in few steps, since random products are well conditioned.
+        quadratics = (features + 1) * (features + 2) // 2
+        products = min(64, 3 * quadratics)
+        self.products = Products(features, products, fixed=quadratics <= products)
         self.ends = Columns(features, 2 * pair)
         self.pair_in = Columns(2, pair, bias=False)
         # Means of invariants and of their products count as first order.
         pooled = features + products + sample_scalars
-        self.whole = GatedMLP(features + sample_scalars + pair, whole, depth)
+        self.whole_in = Columns(features + sample_scalars + pair, whole)
+        self.whole_up = nn.ModuleList(Columns(whole, 2 * whole) for _ in range(depth))
         # Where each coefficient is read off; products of point coefficients must not all start at zero. Only what
         # the output needs is made, because weights without a gradient stop training on several processes.
         self.wholes = sum(1 for legs in flat if legs == 0)
@@ -84,7 +92,9 @@ class SetCoefficients(nn.Module):
         row = e.mean(2)
         means = [embedded.unflatten(1, (k, -1)).mean(1), row.mean(1)]
         scalars = [] if sample_scalars is None else [sample_scalars.mT]
-        w = self.whole.columns(torch.cat([*means, *map(embedding, scalars)]))
+        w = self.whole_in(torch.cat([*means, *map(embedding, scalars)]))
+        for layer in self.whole_up:  # w ← w + silu(Uw)·Vw
+            w = torch.addcmul(w, *_gate(layer(w)))
 
         wholes: Iterator[Tensor] = iter(())
         if self.wholes:
@@ -94,8 +104,8 @@ class SetCoefficients(nn.Module):
         points: Iterator[Tensor] = iter(())
         if any(self.points):
             up = self.point_up(torch.cat([embedded, row.flatten(1)])).unflatten(1, (k, -1))
-            gate, value = (up + self.point_whole(w)[:, None]).chunk(2)
-            hidden = (nn.functional.silu(gate) * value).flatten(1)
+            gate, value = _gate(up + self.point_whole(w)[:, None])
+            hidden = (gate * value).flatten(1)
             read = self.point_readout(flat, flat_products, hidden).unflatten(1, (k, -1))
             points = iter(read.split([size for size in self.points if size]))
         pairs: Iterator[Tensor] = iter(())

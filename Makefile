@@ -1,0 +1,26 @@
+# Everything happens in .venv, made on first use from constraints.txt; nothing else on the machine is touched.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint clean
+.DEFAULT_GOAL := test
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("gortho needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[report,export,dev]'
+	touch $@
+
+demo: .venv/ready  ## find the hidden form of a built-in data set; prints the verdict, writes gortho-demo.html
+	$(BIN)/gortho demo
+
+lint: .venv/ready
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+
+test: .venv/ready lint  ## lint, types, doctests and all tests that take seconds
+	$(BIN)/python -m pytest src tests -m 'not slow'
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

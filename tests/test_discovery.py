@@ -1,0 +1,368 @@
+"""Discovery: right where there is a form, silent where there is none, and one and the same A throughout."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import gortho
+from gortho import QuadraticForm, Settings, Verdict, tasks
+from gortho.baselines import LieGG, form_of_generators, generator_distance
+from gortho.data import DataError
+from gortho.discovery import joint, peers
+from gortho.discovery.discover import hopeless, split_scalars, whitener
+from gortho.discovery.spectral import spectral_form
+from gortho.discovery.verdict import Evidence, confidence, judge
+from gortho.reps import Metric, as_rep
+from gortho.tasks.random_laws import formless, random_law
+
+SMALL = Settings(replicas=12, steps=250, refits=4, refit_steps=200)
+
+
+def normal(*shape, seed=0):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+# The spectral method (M6)
+
+
+@pytest.mark.parametrize(
+    "output", ["scalar", "vector", "covector", "conjugation", "bilinear", "form", "scalar + vector"]
+)
+@pytest.mark.parametrize("signature", [(2, 0), (1, 2), (2, 2)])
+def test_spectral_form_is_exact_on_exact_laws(output, signature):
+    form = QuadraticForm.random(*signature, condition=5, seed=3)
+    rep, metric = as_rep(output), Metric.of(form)
+
+    def law(x):
+        q = (x[:, 0] @ form.matrix * x[:, 1]).sum(-1)
+        parts = []
+        for part in rep.parts:
+            shapes = [(2,) * len(t.legs) for t in part.terms()]
+            c = [(1 + i + q.sin()).view(-1, *[1] * len(s)).expand(-1, *s) for i, s in enumerate(shapes)]
+            c = [v * torch.arange(1, v[0].numel() + 1).view(v.shape[1:]) for v in c]
+            parts.append(part.assemble(c, x, x @ form.matrix, metric))
+        return rep.join(parts) if len(parts) > 1 else parts[0]
+
+    solution = spectral_form(law, normal(100, 2, form.n), output)
+    assert solution.form.algebra_distance(form) < 1e-9
+    assert solution.gap > 1e6 and solution.residual < 1e-12
+
+
+def test_spectral_form_reads_a_trained_model_and_knows_when_there_is_none():
+    form = QuadraticForm([[1, 0.3], [0.3, -2]])
+    x = normal(1500, 2)
+    y = torch.sin(form(x))
+    net = torch.nn.Sequential(
+        torch.nn.Linear(2, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64), torch.nn.Tanh()
+    )
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(net, torch.nn.Linear(64, 1), torch.nn.Flatten(0)).double()
+    optimizer = torch.optim.Adam(model.parameters(), 5e-3)
+    for _ in range(400):
+        optimizer.zero_grad()
+        (model(x) - y).square().mean().backward()
+        optimizer.step()
+    solution = spectral_form(model, x[:300])
+    assert solution.form.signature == form.signature
+    assert solution.form.cosine(form) > 0.99
+    none = spectral_form(lambda x: (x**3).sum(-1) + x[:, 0] * x[:, 1], normal(300, 3))
+    assert none.residual > 2 * solution.residual and none.gap < 3 < solution.gap
+
+
+def test_spectral_form_refuses_what_it_cannot_differentiate():
+    with pytest.raises(TypeError, match="differentiable"):
+        spectral_form(lambda x: torch.zeros(len(x)), normal(10, 2))
+    with pytest.raises(ValueError, match="vector values of 10 samples"):
+        spectral_form(lambda x: x.sum(-1), normal(10, 2), "vector")
+
+
+# The whole way
+
+
+@pytest.fixture(scope="module")
+def lorentz():
+    """A found O(1,2) form in a skewed frame, from noisy vectors."""
+    form = QuadraticForm.random(1, 2, condition=4, seed=5)
+    task = random_law(form, 2, "vector", 1_200, 0.02, "polynomial", seed=1)
+    names = ["t", "x", "y"]
+    return task, gortho.discover(task.x, task.y, "vector", names=names, settings=SMALL, seed=2)
+
+
+def test_a_form_is_found_with_its_errors(lorentz):
+    task, found = lorentz
+    assert found.verdict is Verdict.FOUND and found.form.signature == task.form.signature
+    assert found.form.algebra_distance(task.form) < 0.05
+    assert found.confidence > 0.9 and found.group_name == "O(1,2)"
+    low, high = found.intervals
+    truth = task.form.matrix.numpy()
+    assert ((low - 0.02 <= truth) & (truth <= high + 0.02)).all()
+    assert found.evidence.unexplained < 0.01 < found.evidence.free_unexplained
+    assert "t²" in str(found) and "O(1,2)" in str(found)
+    assert found.generators.shape == (3, 3, 3)
+
+
+def test_the_predictor_is_exactly_equivariant_and_beats_the_noise(lorentz):
+    task, found = lorentz
+    assert max(found.certificate.values()) < 1e-10 < min(found.free_certificate.values())
+    assert found.equivariance_error(task.x[:20], max_boost=2.0) < 1e-10
+    clean = random_law(task.form, 2, "vector", 1_200, 0.0, "polynomial", seed=1)
+    error = np.square(found.predict(clean.x) - clean.y.numpy()).mean() / clean.y.var().item()
+    assert error < 2e-3
+
+
+def test_printed_saved_and_predicting_form_are_one(lorentz, tmp_path):
+    task, found = lorentz
+    used = found.network.form.value()
+    assert torch.equal(used.matrix, found.form.matrix) and used.names == found.form.names == ("t", "x", "y")
+    assert found.form.law() in str(found)
+    loaded = gortho.Discovery.load(found.save(tmp_path / "run"))
+    assert torch.equal(loaded.form.matrix, found.form.matrix)
+    assert torch.equal(loaded.network.form.value().matrix, found.form.matrix)
+    assert np.array_equal(loaded.predict(task.x), found.predict(task.x))
+    assert str(loaded) == str(found) and loaded.evidence == found.evidence
+    stored = json.loads((tmp_path / "run" / "discovery.json").read_text())
+    assert stored["candidate"]["matrix"] == found.form.matrix.tolist()
+    # Gram products inside the network are those of the printed matrix.
+    x = task.x[:5]
+    assert torch.allclose(found.network.form.gram(x), found.form.gram(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("suffix", [".pt2", ".onnx"])
+def test_export_predicts_the_same(lorentz, tmp_path, suffix):
+    task, found = lorentz
+    path = found.export(tmp_path / f"model{suffix}")
+    x = task.x[:7]
+    if suffix == ".pt2":
+        y = torch.export.load(path).module()(x=x).detach().numpy()
+    else:
+        onnxruntime = pytest.importorskip("onnxruntime")
+        y = onnxruntime.InferenceSession(path).run(None, {"x": x.numpy()})[0]
+    assert np.allclose(y, found.predict(x), rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="suffix"):
+        found.export(tmp_path / "model.txt")
+
+
+def test_loading_something_else_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"discovery\.json"):
+        gortho.Discovery.load(tmp_path)
+    (tmp_path / "discovery.json").write_text('{"format": "other"}')
+    with pytest.raises(ValueError, match="not a saved discovery"):
+        gortho.Discovery.load(tmp_path)
+
+
+def test_same_seed_same_answer():
+    x = normal(200, 2)
+    tiny = Settings(replicas=4, steps=30, refits=2, refit_steps=20, drops=())
+    runs = [gortho.discover(x, x[:, 0] * x[:, 1], settings=tiny, seed=4) for _ in range(2)]
+    assert torch.equal(runs[0].candidate.matrix, runs[1].candidate.matrix)
+    assert np.array_equal(runs[0].held_out[1], runs[1].held_out[1])
+
+
+def test_sets_with_masses_in_a_hidden_frame():
+    """The moment of inertia seen in skewed coordinates r' = M r: there it is bilinear under O(M⁻ᵀM⁻¹)."""
+    task = tasks.inertia(900, masses=3, seed=1)
+    M = torch.tensor([[1.0, 0.5, 0.0], [0.0, 1.2, -0.4], [0.2, 0.0, 0.7]], dtype=torch.float64)
+    truth = QuadraticForm(torch.linalg.inv(M).T @ torch.linalg.inv(M))
+    found = gortho.discover(
+        task.x @ M.T, M @ task.y @ M.T, "bilinear", task.point_scalars, set_like=True, settings=SMALL
+    )
+    assert found.verdict is Verdict.FOUND and found.form.signature == (3, 0, 0)
+    assert found.form.algebra_distance(truth) < 0.05
+    shuffled = [2, 0, 1]
+    x, m = task.x[:9] @ M.T, task.point_scalars[:9]
+    assert np.allclose(
+        found.predict(x, m), found.predict(x[:, shuffled], m[:, shuffled]), rtol=1e-9, atol=1e-9
+    )
+
+
+def test_singular_forms_are_told_as_such():
+    x = normal(900, 3, seed=2)
+    found = gortho.discover(x, torch.sin(x[:, 0] ** 2 + 0.5 * x[:, 1] ** 2), settings=SMALL)
+    assert found.verdict is Verdict.FOUND
+    assert found.form.signature == (2, 0, 1) and "degenerate 1" in found.group_name
+    assert "singular" in found.reason
+
+
+@pytest.mark.parametrize("kind", ["taxicab", "quartic", "permutation", "network", "noise"])
+def test_no_form_is_never_found(kind):
+    task = formless(kind, n=3, samples=1_000, seed=3)
+    found = gortho.discover(task.x, task.y, settings=SMALL)
+    assert found.verdict is (Verdict.UNDERDETERMINED if kind == "noise" else Verdict.NONE)
+    assert found.form is None and found.candidate is not None and found.confidence == 0.0
+    assert "not accepted" in str(found)
+    with pytest.warns(gortho.discovery.result.NotAccepted):
+        found.predict(task.x[:3])
+
+
+def test_a_form_the_data_does_not_see_is_underdetermined():
+    x = normal(400, 3, seed=1)
+    found = gortho.discover(x, 2 * x, "vector", settings=SMALL)  # equivariant under every linear map
+    assert found.verdict is Verdict.UNDERDETERMINED and "other forms" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "word"),
+    [
+        (normal(100, 3), torch.ones(100), "constant"),
+        (normal(100, 1), normal(100), "one coordinate"),
+        (normal(10, 3), normal(10), "10 samples"),
+        (normal(100, 1) * torch.tensor([1.0, 2.0, -1.0]), normal(100), "subspace of dimension 1"),
+    ],
+)
+def test_hopeless_data_is_told_at_once(x, y, word):
+    found = gortho.discover(x, y)
+    assert found.verdict is Verdict.UNDERDETERMINED and word in found.reason and found.advice
+    assert found.candidate is None
+    with pytest.raises(ValueError, match="no predictor"):
+        found.predict(x)
+
+
+def test_bad_input_names_value_and_fix():
+    x = normal(100, 3)
+    with pytest.raises(DataError, match=r"mixed units: a has size .* divide a by 1e\+06"):
+        gortho.discover(x * torch.tensor([1e6, 1.0, 1.0]), x[:, 0], names=["a", "b", "c"])
+    with pytest.raises(DataError, match="vector outputs"):
+        gortho.discover(x, x[:, 0], "vector")
+    bad = x.clone()
+    bad[7, 1] = float("nan")
+    with pytest.raises(DataError, match="7"):
+        gortho.discover(bad, x[:, 0])
+    with pytest.raises(DataError, match="use 'point' and 'sample'"):
+        gortho.discover(x, x[:, 0], scalars={"mass": x[:, 0]})
+    with pytest.raises(ValueError, match="time_budget"):
+        gortho.discover(x, x[:, 0], time_budget=-1)
+
+
+def test_many_samples_are_thinned_with_a_notice():
+    x = normal(3_000, 2)
+    tiny = Settings(replicas=4, steps=20, refits=2, refit_steps=20, drops=())
+    found = gortho.discover(x, x[:, 0] * x[:, 1], settings=tiny, max_samples=500)
+    assert any("500" in notice for notice in found.notices) and found.facts["samples"] == "500"
+
+
+def test_interruption_keeps_the_best_so_far():
+    task = random_law(QuadraticForm.euclidean(2), 1, "scalar", 300, seed=1)
+
+    def stop(stage, share, line):
+        if stage == "search" and share > 0.2:
+            raise KeyboardInterrupt
+
+    found = gortho.discover(task.x, task.y, settings=SMALL, watch=stop)
+    assert found.verdict is Verdict.UNDERDETERMINED and "interrupted" in found.reason
+    assert found.candidate is not None and found.network is not None
+
+
+def test_watch_sees_every_stage_and_a_time_budget_cuts_the_work():
+    seen = []
+    task = random_law(QuadraticForm.euclidean(2), 1, "scalar", 300, seed=1)
+    found = gortho.discover(task.x, task.y, time_budget=0.5, watch=lambda *args: seen.append(args))
+    assert [s for s in dict.fromkeys(stage for stage, _, _ in seen)] == [
+        "search",
+        "refits",
+        "predictor",
+        "peers",
+    ]
+    shares = [share for _, share, _ in seen]
+    assert shares == sorted(shares) and shares[0] >= 0 and shares[-1] <= 1
+    assert len(found.restarts[0].history) > 2
+    assert found.restarts[0].steps[-1] < Settings().steps
+
+
+# The pieces
+
+
+def test_random_starts_cover_every_signature_and_never_the_answer():
+    forms = [form.value() for _, form in joint.starts(4, 24, seed=0)]
+    assert {f.signature[:2] for f in forms} == {(4, 0), (1, 3), (2, 2)}
+    for truth in (QuadraticForm.euclidean(4), QuadraticForm.minkowski()):
+        assert max(f.cosine(truth) for f in forms) < 0.999
+
+
+def test_whitening_is_only_a_change_of_basis():
+    x = normal(500, 3) @ torch.diag(torch.tensor([1.0, 50.0, 0.2], dtype=torch.float64))
+    W = whitener(x[:, None])
+    second = (x @ W.T).T @ (x @ W.T) / 500
+    assert torch.allclose(second, torch.eye(3, dtype=torch.float64), atol=1e-9)
+    assert torch.equal(whitener(normal(500, 1, 3)), torch.eye(3, dtype=torch.float64))
+
+
+def test_scalars_are_sorted_by_shape():
+    a = np.zeros((7, 3))
+    assert split_scalars(a, 3)[0].shape == (7, 3, 1) and split_scalars(a, 3)[1] is None
+    assert split_scalars(a, 1)[1].shape == (7, 3)
+    both = split_scalars({"point": np.zeros((7, 3, 2)), "sample": np.zeros(7)}, 3)
+    assert both[0].shape == (7, 3, 2) and both[1].shape == (7, 1)
+
+
+def test_sign_alignment_and_hopelessness():
+    A = torch.diag(torch.tensor([1.0, -1.0, 0.3], dtype=torch.float64))
+    aligned = joint.align_signs(torch.stack([A, -A, 1.1 * A]))
+    assert torch.allclose(aligned[0], aligned[1]) and float((aligned[0] * aligned[2]).sum()) > 0
+    assert hopeless(normal(50, 1, 2).numpy(), normal(50).numpy(), ("a", "b")) is None
+
+
+def test_kernel_ridge_fits_and_is_differentiable():
+    x = normal(400, 1, 2)
+    y = torch.sin(x[:, 0, 0]) * x[:, 0, 1]
+    data = [x[:300], y[:300], None, None], [x[300:], y[300:], None, None]
+    model = peers.KernelRidge.fit(*data, y[:300], y[300:])
+    assert float((model.predict(data[1]) - y[300:]).square().mean()) < 1e-3 * float(y.var())
+    z = x[:5, 0].clone().requires_grad_()
+    model(z).sum().backward()
+    assert float(z.grad.abs().sum()) > 0
+
+
+def evidence(**changes):
+    good = Evidence(
+        samples=1000,
+        unexplained=0.001,
+        free_unexplained=0.01,
+        free_p=0.9,
+        structure_gain=0.0,
+        structure_p=0.5,
+        restarts=24,
+        near_best=4,
+        agreeing=4,
+        refit_distances=[0.01] * 8,
+        signature_votes=1.0,
+        weakest_eigenvalue=30.0,
+    )
+    return dataclasses.replace(good, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, Verdict.FOUND),
+        ({"unexplained": 0.99, "free_unexplained": 0.99}, Verdict.UNDERDETERMINED),
+        ({"unexplained": 0.1, "free_unexplained": 0.01, "free_p": 1e-9}, Verdict.NONE),
+        ({"unexplained": 0.05, "structure_gain": 0.6, "structure_p": 1e-9}, Verdict.NONE),
+        ({"unexplained": 1e-6, "structure_gain": 0.6, "structure_p": 1e-9}, Verdict.FOUND),
+        ({"unexplained": 0.3, "free_unexplained": 0.3}, Verdict.UNDERDETERMINED),
+        ({"agreeing": 1}, Verdict.UNDERDETERMINED),
+        ({"refit_distances": [0.8] * 8}, Verdict.UNDERDETERMINED),
+        ({"refit_distances": []}, Verdict.UNDERDETERMINED),
+    ],
+)
+def test_the_verdict_follows_the_evidence(changes, verdict):
+    decided, reason, advice = judge(evidence(**changes), "O(3)")
+    assert decided is verdict and reason.endswith(".") and advice.endswith((".", "`."))
+
+
+def test_confidence_falls_with_weaker_evidence():
+    best = confidence(evidence())
+    assert 0.99 < best < 1
+    for worse in ({"weakest_eigenvalue": 1.0}, {"signature_votes": 0.5}, {"unexplained": 0.14}):
+        assert confidence(evidence(**worse)) < 0.8 * best
+
+
+def test_liegg_finds_the_algebra_of_a_clean_law():
+    form = QuadraticForm.random(1, 1, condition=3, seed=2)
+    task = random_law(form, 1, "vector", 1_500, 0.0, "polynomial", seed=1)
+    liegg = LieGG("vector", width=64, steps=1_500).fit(task.x, task.y)
+    assert generator_distance(liegg.generators, form) < 0.1
+    assert liegg.quadratic_form.cosine(form) > 0.98
+    assert form_of_generators(form.group().algebra()).algebra_distance(form) < 1e-9
