@@ -234,13 +234,8 @@ def write_page(path: Path, page: Path) -> None:
             "| " + " | ".join(_cell(v) for v in row) + " |" for row in table.itertuples(index=False)
         )
         text += f"\n## {title}\n\n{header}\n{body}\n"
-    text += (
-        "\n"
-        + "\n".join(
-            f"- {key}: {value}" for key, value in json.loads(path.with_suffix(".json").read_text()).items()
-        )
-        + "\n"
-    )
+    measured = json.loads(path.with_suffix(".json").read_text())
+    text += "\n" + "\n".join(f"- {key}: {value}" for key, value in measured.items()) + "\n"
     page.write_text(text)
     print(text)
 

@@ -449,6 +449,7 @@ def _final_predictor(
         batch_size=128 if len(train[0]) < 4_000 else 256,  # type: ignore[arg-type]
         lr=5e-3,
         patience=40,
+        polish=clock.polish // 2,
         seed=seed,
         progress=False,
     )

@@ -21,7 +21,7 @@ NOTHING_EXPLAINED = 0.95
 #: Structure in the residuals counts when a free model removes this share of them …
 STRUCTURE_GAIN = 0.15
 #: … which is this share of the targets' variance (below, it is the networks' own imperfection) …
-STRUCTURE_SHARE = 1e-3
+STRUCTURE_SHARE = 5e-3
 #: … and the paired test on held-out samples is this sure.
 SIGNIFICANCE = 1e-3
 #: Refits farther than this from the found form (median d_PA) mean that the data does not pin it down.
