@@ -208,8 +208,11 @@ def measure(work: list[dict], jobs: int, path: Path) -> None:
     """Run all problems; rows are written as they come, so that an interruption loses little."""
     rows: list[dict] = []
     with ProcessPoolExecutor(jobs) as pool:
-        for future in tqdm(as_completed([pool.submit(run, p) for p in work]), total=len(work)):
-            rows.append(future.result())
+        futures = {pool.submit(run, p): p for p in work}
+        for future in tqdm(as_completed(futures), total=len(work)):
+            # A crash is a failure of discovery too: it is counted, not hidden.
+            crash = future.exception()
+            rows.append({**futures[future], "verdict": f"crash: {crash!r}"} if crash else future.result())
             columns = list(dict.fromkeys(key for row in rows for key in row))
             with open(path, "w", newline="") as file:
                 writer = csv.DictWriter(file, columns)

@@ -140,7 +140,8 @@ def test_export_predicts_the_same(lorentz, tmp_path, suffix):
     else:
         onnxruntime = pytest.importorskip("onnxruntime")
         y = onnxruntime.InferenceSession(path).run(None, {"x": x.numpy()})[0]
-    assert np.allclose(y, found.predict(x), rtol=1e-9, atol=1e-12)
+    # ONNX writes some constants in float32.
+    assert np.allclose(y, found.predict(x), rtol=1e-9 if suffix == ".pt2" else 1e-5)
     with pytest.raises(ValueError, match="suffix"):
         found.export(tmp_path / "model.txt")
 

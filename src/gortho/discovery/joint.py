@@ -85,7 +85,7 @@ def search(
     progress: Progress,
     shown: Callable[[QuadraticForm], QuadraticForm] = lambda form: form,
 ) -> list[Restart]:
-    """Train all starts together, drop losers early; all of them, best on validation first.
+    """Train all starts together, drop losers early; survivors first, best on validation first.
 
     ``shown`` turns a form into the one to tell the watcher of, in his coordinates.
     """
@@ -132,7 +132,9 @@ class Interrupted(Exception):
 
 
 def _ranked(logs: dict[str, Restart]) -> list[Restart]:
-    return sorted(logs.values(), key=lambda log: log.validation if log.steps[-1] else float("inf"))
+    """Survivors first, each by its error: a replica dropped early may have looked better than it was."""
+    last = max(log.steps[-1] for log in logs.values())
+    return sorted(logs.values(), key=lambda log: (log.steps[-1] < last, log.validation))
 
 
 def refit(
