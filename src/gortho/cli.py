@@ -264,7 +264,7 @@ def demo(ctx: click.Context, seed: int, effort: str, report: Path, save: Path | 
     found = _search(task.x, task.y, effort, quiet, output=task.output, seed=seed)
     if found.candidate is not None:
         near, far = found.candidate.cosine(task.form), found.candidate.algebra_distance(task.form)
-        click.echo(f"Found beside truth: |cos| = {near:.6f} (1 is equal), d_PA = {far:.5f} (0 is equal)")
+        click.echo(f"Found beside truth: |cos| = {near:.6f} (1 is equal), d_PA = {far:.1g} (0 is equal)")
     _hand_over(ctx, found, report, save)
 
 

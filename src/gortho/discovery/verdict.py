@@ -157,5 +157,5 @@ def judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
         Verdict.FOUND,
         f"{found}, {free}; {e.agreeing} of {e.near_best} equally good restarts and the bootstrap refits (median d_PA "
         f"{e.spread:.2g}) agree on the form.{singular}",
-        "Predict with it, and check the predictor on new data with `gortho check`.",
+        "Predict with it, and check the predictor on new data (gortho check).",
     )

@@ -88,8 +88,8 @@ class LearnableForm(nn.Module):
         n: dimension.
         seed: seed of the start; eigenvalues have sizes uniform in [0.5, 1.5] in a Haar frame.
         signature: signature of the start; by default random over all that differ as groups.
-        parametrisation: "symmetric" (the entries of A, the default: it trains better, see
-            ``benchmarks/parametrisation.py``) or "spectral" (the paper's A = UᵀDU, U orthogonal).
+        parametrisation: "symmetric" (the entries of A, the default, because it is the simpler one and no worse,
+            see ``results/parametrisation.md``) or "spectral" (the paper's A = UᵀDU, U orthogonal).
         start: start at this form instead, e.g. at the spectral solution (M6).
         names: names of the coordinates, for printing.
 
