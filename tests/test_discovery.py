@@ -12,7 +12,8 @@ from gortho import QuadraticForm, Settings, Verdict, tasks
 from gortho.baselines import LieGG, form_of_generators, generator_distance
 from gortho.data import DataError
 from gortho.discovery import joint, peers
-from gortho.discovery.discover import hopeless, split_scalars, whitener
+from gortho.discovery.discover import whitener
+from gortho.discovery.inputs import hopeless, split_scalars
 from gortho.discovery.spectral import spectral_form
 from gortho.discovery.verdict import Evidence, confidence, judge
 from gortho.reps import Metric, as_rep

@@ -27,7 +27,8 @@ from torch import Tensor
 
 from gortho.data import DataError
 from gortho.discovery import Discovery, Settings, Verdict, discover
-from gortho.discovery.discover import SEARCH_SAMPLES, agreement, as_targets, hopeless, whitener
+from gortho.discovery.discover import SEARCH_SAMPLES, agreement, whitener
+from gortho.discovery.inputs import as_targets, hopeless
 from gortho.discovery.joint import refit, search
 from gortho.discovery.result import NotAccepted
 from gortho.discovery.verdict import MAX_SPREAD, NOTHING_EXPLAINED, percent

@@ -15,7 +15,8 @@ from gortho.data import DataError, Dataset, read
 from gortho.data.checks import variable_names
 from gortho.data.sampling import choose
 from gortho.discovery import Discovery
-from gortho.discovery.discover import BOOSTS, as_targets
+from gortho.discovery.evidence import BOOSTS
+from gortho.discovery.inputs import as_targets
 
 #: A certificate holds up to this relative equivariance error, in float64.
 CERTIFIED = 1e-8

@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from gortho.discovery.inputs import as_tuples, split_scalars
 from gortho.discovery.joint import Restart
 from gortho.discovery.verdict import Evidence, Verdict
 from gortho.forms import QuadraticForm
@@ -111,8 +112,6 @@ class Discovery:
 
     def predict(self, X: Any, scalars: Any = None) -> np.ndarray:
         """Predictions ``(N, …)`` for inputs as in `discover`, exactly equivariant under the candidate's group."""
-        from gortho.discovery.discover import as_tuples, split_scalars
-
         net = self._network()
         points = as_tuples(X)
         point, sample = split_scalars(scalars, points.shape[1] if points.ndim == 3 else 1)
@@ -120,8 +119,6 @@ class Discovery:
 
     def equivariance_error(self, X: Any, scalars: Any = None, max_boost: float = 1.0, seed: int = 0) -> float:
         """Relative equivariance error of the predictor on given inputs, in float64."""
-        from gortho.discovery.discover import as_tuples, split_scalars
-
         net = self._network()
         points = as_tuples(X)
         given = [
