@@ -33,9 +33,11 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 #: Steps and samples of the convex start: with a known form, a short polynomial is found by linear least squares.
 CONVEX_STEPS = 50
+CONVEX_SAMPLES = 4096
+#: Second-order steps look at so many samples at most: beyond, each step costs more than it gains.
+POLISH_SAMPLES = 10_000
 #: A validation loss below this, in units of the target's variance, is rounding: there is nothing left to learn.
 EXACT = 1e-20
-CONVEX_SAMPLES = 4096
 
 
 @dataclass
@@ -300,7 +302,10 @@ def second_order(
     wide = copy.deepcopy(net).double()
     ids = {id(p) for p in parameters}
     chosen = [w for w, p in zip(wide.parameters(), net.parameters()) if id(p) in ids]
-    inputs, target, *given = (None if t is None else t.double() for t in train)
+    samples = len(train[0])  # type: ignore[arg-type]
+    rows = torch.randperm(samples, generator=torch.Generator().manual_seed(0))[:POLISH_SAMPLES]
+    rows = rows.sort().values.to(net.x_scale.device)
+    inputs, target, *given = (None if t is None else t[rows].double() for t in train)
     held_out = [None if t is None else t.double() for t in held_out]
     optimizer = torch.optim.LBFGS(
         chosen,

@@ -32,6 +32,8 @@ from gortho.discovery.verdict import AGREEMENT, NEAR_BEST, Verdict, confidence, 
 from gortho.forms import QuadraticForm
 from gortho.reps import DirectSum, Rep
 
+#: More samples than this are thinned at random, with a notice, unless the caller asks for more.
+MAX_SAMPLES = 50_000
 #: More samples than this add time, not knowledge, to the search for the form (the predictor sees all).
 SEARCH_SAMPLES = 10_000
 #: Second moments of x farther from isotropic than this are whitened for the search.
@@ -88,6 +90,7 @@ def discover(
         names: names of the n coordinates.
         settings: sizes of the search.
         time_budget: seconds; the search is made smaller to fit (roughly), which may cost certainty.
+        max_samples: more samples than this (50,000 by default) are thinned at random, with a notice.
         watch: called with (stage, share done, leading form) while it works.
 
     Ctrl-C ends the search with the best so far, judged UNDERDETERMINED.
@@ -106,7 +109,9 @@ def discover(
     points = raw.shape[1] if raw.ndim == 3 else 1
     given = split_scalars(scalars, points)
     names = names if names is not None else list(getattr(X, "columns", [])) if raw.ndim == 2 else None
-    x, targets, point, sample, notices = check_samples(X, y, *given, max_samples, seed, names=names or None)
+    x, targets, point, sample, notices = check_samples(
+        X, y, *given, max_samples or MAX_SAMPLES, seed, names=names or None
+    )
     x = x[:, None, :] if x.ndim == 2 else x
     n = x.shape[-1]
     names = tuple(names) if names else tuple(f"x{i}" for i in range(n))
