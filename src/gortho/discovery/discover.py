@@ -142,7 +142,7 @@ def discover(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Small kernels gain nothing from a second thread, and lose a factor of ten when something else runs beside."""
+    """Small kernels gain nothing from a second thread, and lose much time when something else runs beside."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -86,13 +86,12 @@ def percent(share: float) -> str:
 def confidence(e: Evidence) -> float:
     """Probability that the signature is right and the form is not an artefact, from the evidence.
 
-    The product of: no eigenvalue has changed its sign by chance (normal, by its bootstrap error), the refits' votes
-    (with one more vote of each kind, so that few refits never give certainty), and the agreement of restarts.
+    The product of: no eigenvalue has changed its sign by chance (normal, by its bootstrap error), the share of refits,
+    the found form counted as one of them, that have its signature, and how much the predictor explains.
     """
     sign = 1 - 2 * norm.sf(min(e.weakest_eigenvalue, 40.0))
     refits = len(e.refit_distances)
-    votes = (e.signature_votes * refits + 1) / (refits + 2) if refits else 0.5
-    votes = min(1.0, votes * (refits + 2) / (refits + 1)) if refits else votes
+    votes = (e.signature_votes * refits + 1) / (refits + 1) if refits else 0.5
     explained = 1 - min(1.0, e.unexplained / MAX_UNEXPLAINED) ** 2
     return float(max(0.0, min(0.999, sign * votes * explained)))
 
