@@ -1,5 +1,6 @@
-"""Other ways to find a symmetry, behind one small interface: fit, predict, generators, quadratic form."""
+"""Methods to compare with, each behind the same small interface (`Method`)."""
 
-from gortho.baselines.liegg import LieGG, form_of_generators, generator_distance
+from gortho.baselines.base import Method, form_of_generators, generator_distance
+from gortho.baselines.liegg import LieGG
 
-__all__ = ["LieGG", "form_of_generators", "generator_distance"]
+__all__ = ["LieGG", "Method", "form_of_generators", "generator_distance"]

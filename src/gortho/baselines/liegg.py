@@ -14,26 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gortho.discovery.spectral import InfinitesimalLaw, symmetric_basis
+from gortho.baselines.base import form_of_generators
+from gortho.discovery.spectral import InfinitesimalLaw
 from gortho.forms import QuadraticForm
 from gortho.nn.form import FixedForm
 from gortho.nn.plain import PlainNet
 from gortho.reps import Rep, as_rep
 from gortho.training import fit, predict
-
-
-def form_of_generators(generators: Tensor) -> QuadraticForm:
-    """The symmetric A with XᵀA + AX = 0 for all generators, in least squares."""
-    basis = symmetric_basis(generators.shape[-1])
-    columns = [(generators.mT @ B + B @ generators).flatten() for B in basis]
-    smallest = torch.linalg.svd(torch.stack(columns, dim=1), full_matrices=False)[2][-1]
-    return QuadraticForm(torch.einsum("k,kab->ab", smallest, basis))
-
-
-def generator_distance(generators: Tensor, form: QuadraticForm) -> float:
-    """d_PA between the span of orthonormal generators ``(d, n, n)`` and so(A) (M8)."""
-    P, Q = generators.flatten(1).double(), form.group().algebra().flatten(1)
-    return float(torch.linalg.matrix_norm(Q - (Q @ P.T) @ P))
 
 
 class LieGG:
