@@ -20,10 +20,16 @@ from torch import Tensor
 
 from gortho.data import check_samples
 from gortho.discovery import peers
-from gortho.discovery.evidence import attach_errors, compare, measure_spread, without_noise_eigenvalues
+from gortho.discovery.evidence import (
+    attach_errors,
+    certificate,
+    compare,
+    measure_spread,
+    without_noise_eigenvalues,
+)
 from gortho.discovery.inputs import as_targets, as_tuples, hopeless, split_scalars
 from gortho.discovery.joint import Interrupted, Restart, Settings, refit, search
-from gortho.discovery.predictor import final_predictor
+from gortho.discovery.predictor import final_predictor, refit_on_all
 from gortho.discovery.problem import Clock, Problem, as_data, single
 from gortho.discovery.replicas import Data
 from gortho.discovery.result import Discovery
@@ -42,6 +48,7 @@ WHITEN_ABOVE = 2.0
 #: Called with the stage, the share of the whole work done, and a line on the leading form.
 Watch = Callable[[str, float, str], None]
 _STAGES = {"search": (0.02, 0.35), "refits": (0.35, 0.65), "predictor": (0.65, 0.85), "peers": (0.85, 1.0)}
+_STAGES_THEN_MEMBERS = {name: (a / 2, b / 2) for name, (a, b) in _STAGES.items()} | {"members": (0.5, 1.0)}
 
 
 def whitener(X: Tensor) -> Tensor:
@@ -159,7 +166,7 @@ def _discover(
     """Fill in the discovery, stage by stage; an interruption keeps what there is."""
 
     def stage(name: str) -> Callable[[float, str], None]:
-        first, last = _STAGES[name]
+        first, last = (_STAGES if problem.clock.settings.members == 1 else _STAGES_THEN_MEMBERS)[name]
         return lambda share, line: watch(name, first + share * (last - first), line)
 
     train, rep, seed = problem.train, problem.rep, problem.seed
@@ -214,6 +221,9 @@ def _discover(
         candidate, history = final_predictor(found, candidate, problem, stage("predictor"))
         interrupted |= history.ended.startswith("interrupted")
         evidence = compare(found, candidate, problem, stage("peers"))
+        if problem.clock.settings.members > 1:
+            found.network = refit_on_all(found, candidate, problem, stage("members"))
+            found.certificate = certificate(found.network, candidate, problem)
     except KeyboardInterrupt:
         interrupted, evidence = True, None
     attach_errors(found, candidate, matrices, W)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from gortho.discovery.problem import Problem
 from gortho.discovery.result import Discovery, Peer
 from gortho.discovery.verdict import ZERO_SHARE, Evidence
 from gortho.forms import QuadraticForm
+from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import FixedForm
 from gortho.nn.plain import PlainNet
 from gortho.reps import Tensor as TensorRep
@@ -76,6 +78,16 @@ def measure_spread(
     values = candidate.eigenvalues.abs().numpy()
     seen = values > 0.5 * ZERO_SHARE * values.max()
     e.weakest_eigenvalue = float((values[seen] / np.maximum(found.eigenvalue_errors[seen], 1e-12)).min())
+
+
+def certificate(net: EquivariantNet, candidate: QuadraticForm, problem: Problem) -> dict[float, float]:
+    """Relative equivariance error by largest boost, on held-out samples, in float64."""
+    x, _, *scalars = (None if t is None else t[:64] for t in problem.held_out)
+    options: dict[str, Any] = {"samples": 4, "arguments": tuple(scalars)}
+    return {
+        boost: equivariance_error(net, candidate, "vector", problem.rep, x, max_boost=boost, **options)
+        for boost in BOOSTS
+    }
 
 
 def compare(
@@ -145,12 +157,7 @@ def compare(
             "best of its kind on validation data",
         ),
     ]
-    few = [None if t is None else t[:64] for t in test]
-    for boost in BOOSTS:
-        for model, target in ((net, found.certificate), (plain, found.free_certificate)):
-            target[boost] = equivariance_error(
-                model, candidate, "vector", rep, few[0], samples=4, max_boost=boost, arguments=tuple(few[2:])
-            )
+    found.certificate, found.free_certificate = (certificate(m, candidate, problem) for m in (net, plain))
     pick = slice(0, max(1, 2_000 * len(test[1]) // test[1].numel()))
     found.held_out = (test[1][pick].flatten().numpy(), own[pick].flatten().numpy())
     return Evidence(

@@ -36,6 +36,10 @@ class Settings:
     )  # after this share of the steps keep so many
     refits: int = 8
     refit_steps: int = 600
+    predictor_steps: int = 1_000  # of the final predictor, after which come second-order ones
+    members: int = (
+        1  # more than one: the final predictor is refitted so often on all samples, and the mean taken
+    )
     width: int = 32
     depth: int = 1
     batch_size: int = 256

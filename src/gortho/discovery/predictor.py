@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gortho.discovery.problem import Problem
+import torch
+
+from gortho.discovery.problem import Problem, fit_predictor
 from gortho.discovery.replicas import Data
 from gortho.discovery.result import Discovery, build_network
 from gortho.forms import QuadraticForm
+from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import LearnableForm
 from gortho.training import History, evaluate, scaled_mse, second_order
 
@@ -70,3 +73,37 @@ def _move_together(
     weights = before if moved is None or state is None else state
     net.load_state_dict({k: v for k, v in weights.items() if not k.startswith("form.")}, strict=False)
     return moved
+
+
+def refit_on_all(
+    found: Discovery,
+    candidate: QuadraticForm,
+    problem: Problem,
+    progress: Callable[[float, str], None],
+) -> EquivariantNet:
+    """Several fits to all samples, each with another part for validation, and the mean of them as one predictor.
+
+    The held-out errors stay those of the single predictor, which had seen none of these samples.
+    """
+    members = problem.clock.settings.members
+    parts = zip(problem.train, problem.validation, problem.held_out)
+    data = [None if any(p is None for p in part) else torch.cat(part) for part in parts]  # type: ignore[arg-type]
+    x = data[0]
+    assert x is not None
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(problem.seed))
+    single = dict(found.network_options)
+    committee = build_network(candidate, found.output, {**single, "members": members})
+    committee.calibrate(*data)  # type: ignore[arg-type]
+    units = dict(committee.named_buffers(recurse=False))
+    for k in range(members):
+        held = torch.zeros(len(x), dtype=torch.bool)
+        held[order[k::members]] = True
+        train, validation = ([None if t is None else t[rows] for t in data] for rows in (~held, held))
+        options = {**single, "seed": single["seed"] + 1 + k}
+        net: EquivariantNet = build_network(candidate, found.output, options).float()
+        net.load_state_dict(units, strict=False)
+        fit_predictor(net, train, validation, problem.clock, 5e-3, problem.seed + k, calibrate=False)
+        committee.coefficients.members[k].load_state_dict(net.coefficients.state_dict())  # type: ignore
+        progress((k + 1) / members, str(candidate))
+    found.network_options = {**single, "members": members}
+    return committee

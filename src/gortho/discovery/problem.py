@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -59,9 +60,10 @@ class Clock:
             refit_steps=max(60, int(self.settings.refit_steps * self.share)),
         )
 
-    def epochs(self, samples: int) -> int:
-        """Epochs of the final fits: about a thousand steps, fewer for a small budget."""
-        return max(5, int(min(150, 160_000 / samples) * self.share))
+    @property
+    def steps(self) -> int:
+        """Steps of the final fits, fewer for a small budget."""
+        return max(50, int(self.settings.predictor_steps * self.share))
 
 
 @dataclass
@@ -78,20 +80,35 @@ class Problem:
 
     def fit(self, net: EquivariantNet, lr: float) -> History:
         """Train a network on the training part; every model is given the same effort."""
-        x, y, *scalars = single(self.train)
-        assert x is not None
-        return fit(
-            net,
-            x,
-            y,
-            point_scalars=scalars[0],
-            sample_scalars=scalars[1],
-            validation=tuple(single(self.validation)),
-            epochs=self.clock.epochs(len(x)),
-            batch_size=128 if len(x) < 4_000 else 256,
-            lr=lr,
-            patience=40,
-            polish=self.clock.polish // 2,
-            seed=self.seed,
-            progress=False,
-        )
+        return fit_predictor(net, self.train, self.validation, self.clock, lr, self.seed)
+
+
+def fit_predictor(
+    net: EquivariantNet,
+    train: Data,
+    validation: Data,
+    clock: Clock,
+    lr: float,
+    seed: int,
+    calibrate: bool = True,
+) -> History:
+    """A final fit: steps of Adam, all of them since the cosine pays at its end, then second-order steps."""
+    x, y, *scalars = single(train)
+    assert x is not None
+    samples = len(x)
+    batch_size = min(256, max(16, samples // 6))
+    return fit(
+        net,
+        x,
+        y,
+        point_scalars=scalars[0],
+        sample_scalars=scalars[1],
+        validation=tuple(single(validation)),
+        epochs=max(5, math.ceil(clock.steps * batch_size / samples)),
+        batch_size=batch_size,
+        lr=lr,
+        polish=max(10, int(clock.polish * min(2.0, max(0.5, 2_000 / samples)))),
+        seed=seed,
+        calibrate=calibrate,
+        progress=False,
+    )

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from gortho import checks
 from gortho.forms import QuadraticForm
 from gortho.nn.form import FixedForm, LearnableForm, as_form_module
-from gortho.nn.invariants import TupleCoefficients
+from gortho.nn.invariants import Committee, TupleCoefficients
 from gortho.nn.sets import SetCoefficients
 from gortho.reps import DirectSum, Rep, as_rep
 
@@ -31,6 +31,7 @@ class EquivariantNet(nn.Module):
         point_scalars, sample_scalars: how many scalars come with each point and with each sample.
         set_like: the points have no order; renumbering them does not change the output.
         width, depth: size of the coefficient network.
+        members: so many coefficient networks, of which the mean is taken.
         seed: seed of the weights.
 
     >>> import torch, gortho
@@ -52,11 +53,13 @@ class EquivariantNet(nn.Module):
         set_like: bool = False,
         width: int = 64,
         depth: int = 2,
+        members: int = 1,
         seed: int = 0,
     ):
         super().__init__()
         for name, value, least in (
             ("points", points, 1),
+            ("members", members, 1),
             ("width", width, 1),
             ("depth", depth, 0),
             ("point_scalars", point_scalars, 0),
@@ -66,7 +69,7 @@ class EquivariantNet(nn.Module):
                 raise ValueError(f"{name} = {value!r}: give an integer of at least {least}")
         self.form = as_form_module(form)
         self.rep = as_rep(output)
-        self.n, self.points, self.set_like = self.form.n, points, set_like
+        self.n, self.points, self.set_like, self.members = self.form.n, points, set_like, members
         self.point_scalars, self.sample_scalars = point_scalars, sample_scalars
         self.settings = {"width": width, "depth": depth, "seed": seed}
         #: Whether forward looks for NaN and inf; training switches it off once the whole data set is checked.
@@ -91,15 +94,15 @@ class EquivariantNet(nn.Module):
 
     def build(self, width: int, depth: int) -> None:
         """Make the trainable parts."""
+        made = [self._coefficients(width, depth) for _ in range(self.members)]
+        self.coefficients: nn.Module = made[0] if self.members == 1 else Committee(made)
+
+    def _coefficients(self, width: int, depth: int) -> nn.Module:
+        parts, singular = self.rep.parts, self.form.singular
         if self.set_like:
-            self.coefficients: nn.Module = SetCoefficients(
-                self.rep.parts, self.point_scalars, self.sample_scalars, width, depth, self.form.singular
-            )
-        else:
-            scalars = self.points * self.point_scalars + self.sample_scalars
-            self.coefficients = TupleCoefficients(
-                self.points, self.points, self.rep.parts, scalars, width, depth, self.form.singular
-            )
+            return SetCoefficients(parts, self.point_scalars, self.sample_scalars, width, depth, singular)
+        scalars = self.points * self.point_scalars + self.sample_scalars
+        return TupleCoefficients(self.points, self.points, parts, scalars, width, depth, singular)
 
     def convex_stages(self) -> list[list[nn.Parameter]]:
         """Weights the output is (nearly) linear in, from the simplest on: constants, linear, quadratic and deep."""
@@ -179,10 +182,16 @@ class EquivariantNet(nn.Module):
     ) -> None:
         """Fit the units to training data: one scale for all of x, one for each part of y, a shift for scalars only.
 
-        Scaling the components of x one by one would destroy the form, so it is never done.
+        Scaling the components of x one by one would destroy the form, so it is never done. With a known form the unit
+        of x is chosen by the inner products, which are all that the weights see, so it does not depend on the frame.
         """
         X = self._tuples(x)
         self.x_scale.fill_(_positive((X * X).mean().sqrt()))
+        if isinstance(self.form, FixedForm):
+            p, n = X.shape[1], self.n
+            isotropic = (n + 2 + p - 1) * n / p  # mean square of Euclidean inner products of N(0, I) vectors
+            size = (self.form.gram(X / self.x_scale).square().mean() / isotropic) ** 0.25
+            self.x_scale.mul_(_positive(size))
         parts = self.rep.split(y, self.n) if isinstance(self.rep, DirectSum) else [y]
         for i, (part, v) in enumerate(zip(self.rep.parts, parts)):
             self.y_shift[i] = v.mean() if part.rank == 0 else 0.0

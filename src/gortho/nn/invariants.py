@@ -150,3 +150,15 @@ class TupleCoefficients(nn.Module):
         hidden = self.deep.columns(embedding(torch.cat([f, products])))
         pieces = iter(self.readout(f, products, hidden).mT.split(self.counts, dim=-1))
         return [[next(pieces).unflatten(-1, (*s, 1)).squeeze(-1) for s in shapes] for shapes in self.shapes]
+
+
+class Committee(nn.Module):
+    """The mean of several coefficient networks. Outputs are linear in coefficients, so it is the mean of outputs."""
+
+    def __init__(self, members: Sequence[nn.Module]):
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    def forward(self, *invariants: Tensor | None) -> list[list[Tensor]]:
+        each = [member(*invariants) for member in self.members]
+        return [[torch.stack(same).mean(0) for same in zip(*part)] for part in zip(*each)]

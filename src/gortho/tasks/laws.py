@@ -50,11 +50,8 @@ class Task:
     def __getitem__(self, rows: slice | Tensor) -> Task:
         """The same law on some of the samples."""
 
-        def some(t: Tensor | None) -> Tensor | None:
-            return None if t is None else t[rows]
-
-        parts = {"point_scalars": some(self.point_scalars), "clean": some(self.clean)}
-        return replace(self, x=self.x[rows], y=self.y[rows], **parts)
+        scalars, clean = (None if t is None else t[rows] for t in (self.point_scalars, self.clean))
+        return replace(self, x=self.x[rows], y=self.y[rows], point_scalars=scalars, clean=clean)
 
     def with_noise(self, noise: float, seed: int = 0) -> Task:
         """Gaussian noise of this standard deviation on every entry of the targets."""
@@ -103,8 +100,11 @@ class Task:
         )
 
 
-def _draw(name: str, law: Law, form: QuadraticForm, output: str, x: Tensor, *scalars: Tensor) -> Task:
-    return Task(name, x, law(x, *scalars), output, form, *scalars, law=law)
+def _draw(
+    name: str, law: Law, form: QuadraticForm, output: str, x: Tensor, scalars: Tensor | None = None
+) -> Task:
+    y = law(x) if scalars is None else law(x, scalars)
+    return Task(name, x, y, output, form, scalars, law)
 
 
 def _positions(samples: int, shape: tuple[int, ...], distribution: str, generator: torch.Generator) -> Tensor:
