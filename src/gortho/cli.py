@@ -1,4 +1,4 @@
-"""The command line: `gortho discover`, `predict`, `check`, `demo`.
+"""The command line: `gortho discover`, `predict`, `check`, `demo`, `reproduce`.
 
 Exit codes: 0 found (or fine), 3 no form, 4 not determined, 2 bad input, 1 a check that does not hold, 130 Ctrl-C.
 """
@@ -63,6 +63,7 @@ def main() -> None:
       gortho discover data.npz --output vector --report out.html --save run
       gortho predict run new.csv --out predictions.csv
       gortho check run new.csv
+      gortho reproduce --quick
     """
 
 
@@ -266,6 +267,64 @@ def demo(ctx: click.Context, seed: int, effort: str, report: Path, save: Path | 
         near, far = found.candidate.cosine(task.form), found.candidate.algebra_distance(task.form)
         click.echo(f"Found beside truth: |cos| = {near:.6f} (1 is equal), d_PA = {far:.1g} (0 is equal)")
     _hand_over(ctx, found, report, save)
+
+
+@main.command()
+@click.argument("tables", nargs=-1, metavar="[TABLE]...")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Small versions of all tables, in minutes: do things run, and point the right way?",
+)
+@click.option("--seeds", type=click.IntRange(1), help="Seeds for every method: 5, or 1 when quick.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=None,
+    help="Fits beside one another, one thread each; by default as many as there are cores.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder: results, or results-quick when quick.")
+@click.option("--tables-only", is_flag=True, help="Measure nothing; make the tables from the rows there are.")
+@QUIET
+def reproduce(
+    tables: tuple[str, ...],
+    quick: bool,
+    seeds: int | None,
+    workers: int | None,
+    out: Path | None,
+    tables_only: bool,
+    quiet: bool,
+) -> None:
+    """Measure the paper's tables and figures again, with error bars, beside baselines.
+
+    TABLEs are regression, noise, suitability, samples and public; all by default. A full run takes hours of one core.
+    Ctrl-C loses only the fits in work: the same command goes on where it was, and the tables of what is there are
+    written either way.
+
+    \b
+    Examples:
+      gortho reproduce --quick
+      gortho reproduce regression noise --seeds 5 --workers 8
+    """
+    import os
+
+    from gortho.experiments import EXPERIMENTS
+    from gortho.experiments import reproduce as measure
+
+    unknown = [name for name in tables if name not in EXPERIMENTS]
+    if unknown:
+        raise ValueError(f"no table {', '.join(unknown)}: choose from {', '.join(EXPERIMENTS)}")
+    pages = measure(
+        tables,
+        out or Path("results-quick" if quick else "results"),
+        quick=quick,
+        seeds=seeds or (1 if quick else 5),
+        workers=workers or os.cpu_count() or 1,
+        measure=not tables_only,
+        progress=not quiet,
+    )
+    for page in pages:
+        click.echo(f"{page}")
 
 
 def _check_destinations(report: Path | None, save: Path | None) -> None:

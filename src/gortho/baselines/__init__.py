@@ -1,6 +1,10 @@
 """Methods to compare with, each behind the same small interface (`Method`)."""
 
+from gortho.baselines.augerino import Augerino
 from gortho.baselines.base import Method, form_of_generators, generator_distance
+from gortho.baselines.liegan import LieGAN
 from gortho.baselines.liegg import LieGG
+from gortho.baselines.mlp import MLP
+from gortho.baselines.sdba import SDBA
 
-__all__ = ["LieGG", "Method", "form_of_generators", "generator_distance"]
+__all__ = ["MLP", "SDBA", "Augerino", "LieGAN", "LieGG", "Method", "form_of_generators", "generator_distance"]

@@ -25,7 +25,8 @@ Law = Callable[..., Tensor]
 class Task:
     """Samples of an equivariant law: ``x (N, p, n)``, targets ``y``, and the truth behind them.
 
-    ``clean`` has the targets without noise; where it is None there is none.
+    ``clean`` has the targets without noise; where it is None there is none. ``frame`` is the M of x → Mx for a task
+    that was moved.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Task:
     point_scalars: Tensor | None = None
     law: Law | None = None
     clean: Tensor | None = None
+    frame: Tensor | None = None
 
     @property
     def points(self) -> int:
@@ -79,7 +81,12 @@ class Task:
             form=QuadraticForm(inverse.T @ self.form.matrix @ inverse),
             law=None if law is None else moved,
             clean=None if self.clean is None else rep.act(M, self.clean),
+            frame=M if self.frame is None else M @ self.frame,
         )
+
+    def given(self, y: Tensor) -> Tensor:
+        """Targets or predictions of a task that was moved, back in the frame it came from."""
+        return y if self.frame is None else as_rep(self.output).act(torch.linalg.inv(self.frame), y)
 
     def hidden(self, seed: int = 0, condition: float = 4.0) -> Task:
         """The task in a random frame of this condition number, so that nothing known of the frame can help."""

@@ -1,0 +1,309 @@
+"""Reading the public reference files of top tagging: HDF5 tables of pandas, one jet a row, 200 constituents."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from gortho.data import DataError
+from gortho.data.errors import listed, missing
+
+from .jets import LABELS, META, SPLITS, Jets, JetsWriter, by_falling_pt, sha256
+
+KEY = "table"
+CONSTITUENTS = 200
+COMPONENTS = ("E", "PX", "PY", "PZ")
+MOMENTA = [f"{name}_{i}" for i in range(CONSTITUENTS) for name in COMPONENTS]
+TRUTH = ["truthE", "truthPX", "truthPY", "truthPZ"]
+LABEL, SPLIT = "is_signal_new", "ttv"
+#: Codes of `ttv`. That 0 is the training set is documented; the names of the files, where they say it, come first.
+TTV = {0: "train", 1: "test", 2: "validation"}
+NAMES = {
+    "train": "train",
+    "val": "validation",
+    "valid": "validation",
+    "validation": "validation",
+    "test": "test",
+}
+ROWS = 10_000  # of 806 numbers: some 100 MB with all copies
+#: A constituent is massless if |E - |p|| is below this share of E, or below this many GeV.
+MASSLESS, MASSLESS_GEV = 1e-3, 1e-2
+SORTED = 1e-4  # relative rise of pT that is rounding
+PT_LIMITS = (300.0, 1000.0)  # of jets, in GeV: the files hold 550 to 650
+
+
+def import_reference(
+    files: Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    split_by: str = "auto",
+    sort: bool = False,
+    check_truth: bool = True,
+    hidden: bool = False,
+    rows: int = ROWS,
+) -> Jets:
+    """Read reference files into a directory of jets, a few thousand rows at a time; every row is checked.
+
+    `split_by` is "name" (train, val or test in the name of a file), "ttv" (the column), or "auto": the name where it
+    says it, else the column. `sort` sorts constituents by pT where they are not. `check_truth` expects a top's momentum
+    in the truth columns of tops, and zeros in those of QCD.
+    """
+    if split_by not in ("auto", "name", "ttv"):
+        raise DataError(f"split_by is {split_by!r}: use auto, name or ttv")
+    if not files:
+        raise DataError("there are no files to import: give at least one .h5 file")
+    _tables()
+    paths = [Path(file).expanduser() for file in files]
+    out = Path(out).expanduser()
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise DataError("a file is given twice: name each one once")
+    if (out / META).exists():
+        raise DataError(f"{out} holds a data set already: give another directory, or remove it")
+    named = {path: name_split(path) for path in paths}
+    if split_by == "name" and None in named.values():
+        path = next(path for path, name in named.items() if name is None)
+        raise DataError(f"{path.name} says neither train, val nor test: rename it, or split by ttv")
+    sizes = {path: _size(path) for path in paths}
+    sources = []
+    with (
+        JetsWriter(out) as writer,
+        tqdm(
+            total=sum(sizes.values()), unit=" jets", desc="importing", disable=hidden, file=sys.stderr
+        ) as bar,
+    ):
+        for path in paths:
+            by_name = None if split_by == "ttv" else named[path]
+            found = _copy(path, sizes[path], writer, by_name, sort, check_truth, rows, bar.update)
+            sources.append({"name": path.name, "sha256": sha256(path), "rows": sizes[path]} | found)
+        writer.finish({"source": "imported", "files_read": sources})
+    return Jets.open(out)
+
+
+def name_split(path: Path) -> str | None:
+    """The split that the name of a file says, if it says one.
+
+    >>> name_split(Path("top/val.h5")), name_split(Path("jets.h5"))
+    ('validation', None)
+    """
+    words = "".join(c if c.isalpha() else " " for c in path.stem.lower()).split()
+    found = {NAMES[word] for word in words if word in NAMES}
+    return found.pop() if len(found) == 1 else None
+
+
+def _tables() -> None:
+    try:
+        import tables  # noqa: F401
+    except ImportError as error:
+        raise DataError(
+            f"tables of pandas need the package tables ({error}): pip install 'gortho[hep]'"
+        ) from None
+
+
+def _open(path: Path) -> Any:
+    """The file as pandas' store, or an error that says what it is instead."""
+    import pandas as pd
+
+    if path.is_dir():
+        raise DataError(f"{path} is a directory: give the files in it")
+    if not path.exists():
+        raise DataError(f"{path} does not exist: check the name and the current directory, {Path.cwd()}")
+    with path.open("rb") as file:
+        head = file.read(8)
+    if head != b"\x89HDF\r\n\x1a\n":
+        what = "is empty" if not head else f"is not HDF5: it begins with {head!r}"
+        raise DataError(f"{path.name} {what}: give the .h5 file as it was downloaded")
+    try:
+        return pd.HDFStore(path, mode="r")
+    except Exception as error:
+        raise DataError(
+            f"{path.name} cannot be opened ({_short(error)}): it is cut or damaged, download it again "
+            f"({path.stat().st_size} bytes are here)"
+        ) from None
+
+
+def _size(path: Path) -> int:
+    """Rows of the file's table, once it has all the columns."""
+    with _open(path) as store:
+        keys = [key.strip("/") for key in store.keys() if key.strip("/")]  # noqa: SIM118 - it is no dictionary
+        if KEY not in keys:
+            raise DataError(f"{path.name}: {missing('table', KEY, keys)}")
+        storer = store.get_storer(KEY)
+        if not storer.is_table:
+            raise DataError(
+                f"{path.name}: {KEY!r} is stored in pandas' fixed format: write it by to_hdf(..., format='table')"
+            )
+        try:
+            rows, columns = int(storer.nrows), list(store.select(KEY, start=0, stop=0).columns)
+        except Exception as error:
+            raise DataError(
+                f"{path.name}: the columns cannot be read ({_short(error)}): it is damaged"
+            ) from None
+    for name in [*MOMENTA, *TRUTH, SPLIT, LABEL]:
+        if name not in columns:
+            raise DataError(
+                f"{path.name}: {missing('column', name, [str(column) for column in columns])}; the reference files "
+                f"have {MOMENTA[0]} to {MOMENTA[-1]}, {', '.join(TRUTH)}, {SPLIT}, {LABEL}"
+            )
+    if rows == 0:
+        raise DataError(f"{path.name}: the table has no rows: download it again")
+    return rows
+
+
+def _copy(path, size, writer, by_name, sort, check_truth, rows, watch) -> dict[str, Any]:
+    """Check a file and append its jets; returns what is worth knowing about it."""
+    seen: set[int] = set()
+    labels = np.zeros(2, dtype=np.int64)
+    with _open(path) as store:
+        for start in range(0, size, rows):
+            stop = min(start + rows, size)
+            try:
+                table = store.select(KEY, start=start, stop=stop)
+            except Exception as error:
+                raise DataError(
+                    f"{path.name}: rows {start} to {stop - 1} cannot be read ({_short(error)}): it is cut or damaged, "
+                    "download it again"
+                ) from None
+            try:
+                momenta, counts, label, code = check_rows(table, start, sort, check_truth)
+            except DataError as error:
+                raise DataError(f"{path.name}: {error}") from None
+            seen |= set(np.unique(code).tolist())
+            labels += np.bincount(label, minlength=2)
+            if by_name is None:
+                split = np.array([SPLITS.index(TTV[c]) for c in range(3)], dtype=np.int8)[code]
+            else:
+                _agree(path, by_name, code, start)
+                split = np.full(len(label), SPLITS.index(by_name), dtype=np.int8)
+            writer.append(momenta, counts, label, split)
+            watch(stop - start)
+    if labels.min() == 0 and size >= 100:
+        only = LABELS[int(labels.argmax())]
+        raise DataError(
+            f"{path.name}: all {size} rows have {LABEL} = {int(labels.argmax())} ({only}): the labels are lost, "
+            "download the file again"
+        )
+    return {"split": by_name or "by ttv", "ttv": sorted(seen), "jets": dict(zip(LABELS, labels.tolist()))}
+
+
+def _agree(path: Path, by_name: str, code: np.ndarray, start: int) -> None:
+    """A file of one split has one value of ttv, and 0 is the training set."""
+    wrong = (code != 0) if by_name == "train" else (code == 0)
+    wrong |= code != code[0]
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"{path.name}: {SPLIT} is {code[row]} in row {start + row}, and the name says {by_name}: rename the file, "
+            "or split by ttv (--split-by ttv)"
+        )
+
+
+def check_rows(
+    table: Any, start: int = 0, sort: bool = False, check_truth: bool = True
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Constituents one after another, how many each row has, labels, ttv; an error names the value and the row.
+
+    `start` is the number of the first row in the file.
+    """
+    label = _codes(table, LABEL, 2, start, "1 is top, 0 is QCD")
+    code = _codes(table, SPLIT, 3, start, "0 is train, 1 and 2 are test and validation")
+    p = _numbers(table, MOMENTA, start).reshape(len(table), CONSTITUENTS, 4)
+    energy, momentum = p[..., 0], p[..., 1:]
+
+    def complain(bad: np.ndarray, component: int, what: str) -> None:
+        if bad.any():
+            row, i = (int(k) for k in np.argwhere(bad)[0])
+            name = f"{COMPONENTS[component]}_{i}"
+            raise DataError(f"{name} is {p[row, i, component]:g} in row {start + row}: {what}")
+
+    complain(energy < 0, 0, "energies cannot be negative, the file is damaged or in another layout")
+    size = np.linalg.norm(momentum, axis=-1)
+    off = np.abs(energy - size) > np.maximum(MASSLESS * energy, MASSLESS_GEV)
+    complain(
+        off & (energy < size),
+        0,
+        "it is below |p|, which no particle has: the columns are mixed up or damaged",
+    )
+    complain(
+        off, 0, "it is above |p|, and constituents of the reference files are massless: check the columns"
+    )
+    pt = np.hypot(momentum[..., 0], momentum[..., 1])
+    real = (energy > 0) & (pt > 0)
+    counts = real.sum(axis=1)
+    if (counts == 0).any():
+        row = int(np.argmax(counts == 0))
+        raise DataError(f"row {start + row} has no constituent: every E is 0; remove the row")
+    if not sort:
+        gap = real[:, 1:] & ~real[:, :-1]
+        complain(
+            np.pad(gap, ((0, 0), (1, 0))),
+            0,
+            "the one before it is 0; empty places come last (sort=True, or --sort, repairs this)",
+        )
+        rise = real[:, 1:] & (pt[:, 1:] > pt[:, :-1] * (1 + SORTED))
+        if rise.any():
+            row, i = (int(k) for k in np.argwhere(rise)[0])
+            raise DataError(
+                f"constituent {i + 1} of row {start + row} has pT {pt[row, i + 1]:g}, more than {pt[row, i]:g} before "
+                "it: they come sorted by pT (sort=True, or --sort, repairs this)"
+            )
+    total = (momentum * real[..., None]).sum(axis=1)
+    jet_pt = np.hypot(total[:, 0], total[:, 1])
+    bad = (jet_pt < PT_LIMITS[0]) | (jet_pt > PT_LIMITS[1])
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"the jet of row {start + row} has pT {jet_pt[row]:g}, and the files hold jets of 550 to 650 GeV: "
+            "check the units (GeV, not MeV) and the columns"
+        )
+    if check_truth:
+        top = _numbers(table, TRUTH, start)[:, 0] > 0
+        if (top != label).any():
+            row = int(np.argmax(top != label))
+            raise DataError(
+                f"{LABEL} is {label[row]} in row {start + row}, and truthE is {table[TRUTH[0]].iloc[row]:g}: tops have "
+                "a true momentum and QCD has none; the labels are shifted (--no-truth-check takes them as they are)"
+            )
+    jet, place = np.nonzero(real)
+    flat = momentum[jet, place]
+    if sort:
+        order, _ = by_falling_pt(flat, jet, CONSTITUENTS)
+        flat = flat[order]
+    return flat.astype(np.float32), counts, label, code
+
+
+def _numbers(table: Any, columns: list[str], start: int) -> np.ndarray:
+    """Columns as finite float64."""
+    try:
+        values = table[columns].to_numpy(dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{listed(columns[:1])} and the like are not numbers ({_short(error)})") from None
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row, column = (int(k) for k in np.argwhere(bad)[0])
+        raise DataError(
+            f"{columns[column]} is {values[row, column]} in row {start + row}: it must be a finite number, "
+            "download the file again or remove the row"
+        )
+    return values
+
+
+def _codes(table: Any, column: str, count: int, start: int, meaning: str) -> np.ndarray:
+    """A column of small whole numbers."""
+    values = _numbers(table, [column], start)[:, 0]
+    bad = ~np.isin(values, np.arange(count))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(f"{column} is {values[row]:g} in row {start + row}: {meaning}; correct the column")
+    return values.astype(np.int8)
+
+
+def _short(error: Exception) -> str:
+    """The last line of a library's message."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[-1] if lines else type(error).__name__)[:200]
