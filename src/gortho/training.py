@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,19 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 #: Steps and samples of the convex start: with a known form, a short polynomial is found by linear least squares.
 CONVEX_STEPS = 50
 CONVEX_SAMPLES = 4096
+#: Least squares are solved directly as long as their matrix has no more entries than this, and so many columns.
+LEAST_SQUARES_ENTRIES = 4_000_000
+LEAST_SQUARES_COLUMNS = 1_000
+#: Ridges to choose from on validation data, relative to the largest singular value.
+RIDGES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-9, 1e-11, 1e-13)
+#: A smaller ridge, which means larger weights, must lower the loss to this share.
+WORTH = 0.8
+#: A step counts if it lowers the validation loss to this share: less than that may be luck, under noise.
+NOTABLE = 0.99
 #: Second-order steps look at so many samples at most: beyond, each step costs more than it gains.
 POLISH_SAMPLES = 10_000
 #: A validation loss below this, in units of the target's variance, is rounding: there is nothing left to learn.
-EXACT = 1e-20
+EXACT = {torch.float32: 1e-13, torch.float64: 1e-20}
 
 
 @dataclass
@@ -194,7 +204,8 @@ def fit(
         groups.append({"params": form, "peak": 3 * lr if form_lr is None else form_lr, "weight_decay": 0.0})
     optimizer = torch.optim.AdamW(groups, lr=lr)
     model, optimizer = fabric.setup(torch.compile(net) if compile else net, optimizer)
-    loss = loss or scaled_mse(net)
+    squares, loss = loss is None, loss or scaled_mse(net)
+    exact = EXACT[net.x_scale.dtype]
     train = [None if t is None else t.to(fabric.device) for t in train]
     held_out = [None if t is None else t.to(fabric.device) for t in held_out]
 
@@ -222,10 +233,13 @@ def fit(
         if first_epoch == 0 and not form:
             few = [None if t is None else t[:CONVEX_SAMPLES] for t in train]
             for stage in net.convex_stages():
-                keep_best(second_order(net, stage, few, held_out, loss, CONVEX_STEPS))
+                if squares and solvable(net, stage, few):
+                    keep_best(least_squares(net, stage, few, held_out))
+                else:
+                    keep_best(second_order(net, stage, few, held_out, loss, CONVEX_STEPS))
                 net.load_state_dict(best)
         for epoch in bar:
-            if history.best_validation < EXACT:
+            if history.best_validation < exact:
                 history.ended = "the validation loss is down to rounding"
                 break
             idle = min(len(history.train), len(history.validation) - 1 - history.best_epoch)
@@ -262,7 +276,7 @@ def fit(
                     f"the loss became {history.train[-1]} in epoch {epoch}: try a smaller lr than {lr}"
                 )
                 break
-        if polish and history.best_validation >= EXACT:
+        if polish and history.best_validation >= exact:
             net.load_state_dict(best)
             keep_best(second_order(net, list(net.parameters()), train, held_out, loss, polish))
     except KeyboardInterrupt:
@@ -327,7 +341,93 @@ def second_order(
         score = evaluate(wide, held_out, loss)
         net.load_state_dict(wide.state_dict())
         yield score
-        if score < EXACT:
+        if score < EXACT[torch.float64]:
+            return
+
+
+def _rows(net: EquivariantNet, parameters: list[nn.Parameter], data: list[Tensor | None]) -> int:
+    """How many samples a least-squares matrix of these parameters has room for."""
+    columns, entries = sum(p.numel() for p in parameters), net.rep.size(net.n)
+    return min(len(data[0]), LEAST_SQUARES_ENTRIES // (columns * entries))  # type: ignore[arg-type]
+
+
+def solvable(net: EquivariantNet, parameters: list[nn.Parameter], data: list[Tensor | None]) -> bool:
+    """Whether `least_squares` has room for these parameters, with more equations than unknowns if there are any."""
+    columns = sum(p.numel() for p in parameters)
+    rows = _rows(net, parameters, data)
+    return columns <= LEAST_SQUARES_COLUMNS and (rows == len(data[0]) or rows > columns)  # type: ignore[arg-type]
+
+
+def _directional(function: Callable[[Tensor], Tensor], at: Tensor, direction: Tensor) -> Tensor:
+    return torch.func.jvp(function, (at,), (direction,))[1]
+
+
+def least_squares(
+    net: EquivariantNet,
+    parameters: list[nn.Parameter],
+    train: list[Tensor | None],
+    held_out: list[Tensor | None],
+    steps: int = 8,
+) -> Iterator[float]:
+    """Gauss-Newton in float64, the ridge of each step chosen on validation data; yields the validation losses.
+
+    For weights that the output is linear in, one step is the whole solution: laws that are short polynomials of the
+    invariants are then found to rounding. It goes on while a step at least halves the loss. Like `second_order` it
+    works on a copy and leaves the network in the state of the last loss yielded.
+    """
+    wide = copy.deepcopy(net).double()
+    ids = {id(p) for p in parameters}
+    chosen = [name for name, p in net.named_parameters() if id(p) in ids]
+    state = {name: value.detach() for name, value in wide.state_dict(keep_vars=True).items()}
+    rows = _rows(net, parameters, train)
+    inputs, target, *given = (None if t is None else t[:rows].double() for t in train)
+    held_out = [None if t is None else t.double() for t in held_out]
+    shapes = [state[name].shape for name in chosen]
+    loss = scaled_mse(wide)
+
+    def with_values(flat: Tensor) -> dict[str, Tensor]:
+        pieces = flat.split([shape.numel() for shape in shapes])
+        return state | {name: v.reshape(shape) for name, v, shape in zip(chosen, pieces, shapes)}
+
+    def residuals(flat: Tensor) -> Tensor:
+        prediction = torch.func.functional_call(wide, with_values(flat), (inputs, *given))
+        pairs = [(prediction, target)]
+        if isinstance(wide.rep, DirectSum):
+            pairs = list(zip(wide.rep.split(prediction, wide.n), wide.rep.split(target, wide.n)))  # type: ignore[arg-type]
+        parts = [(p - t) / (wide.y_scale[i] * p.numel() ** 0.5) for i, (p, t) in enumerate(pairs)]
+        return torch.cat([part.flatten() for part in parts])
+
+    def score(flat: Tensor) -> float:
+        wide.load_state_dict(with_values(flat))
+        return evaluate(wide, held_out, loss)
+
+    flat = torch.cat([state[name].flatten() for name in chosen])
+    lowest = score(flat)
+    for _ in range(steps):
+        directions = torch.eye(len(flat), dtype=flat.dtype, device=flat.device)
+        column = partial(_directional, residuals, flat)
+        J = torch.func.vmap(column, chunk_size=16)(directions).mT
+        r = residuals(flat)
+        units = J.norm(dim=0).clamp_min(1e-300)
+        Q, R = torch.linalg.qr(J / units)
+        U, sigma, V = torch.linalg.svd(R, full_matrices=False)
+        projected = U.mT @ (Q.mT @ r)
+        best: tuple[float, Tensor] | None = None
+        for ridge in RIDGES:
+            damped = sigma / (sigma.square() + (ridge * sigma[0]).square())
+            moved = (
+                (flat - V.mT @ (damped * projected) / units).to(net.x_scale.dtype).double()
+            )  # as it is kept
+            value = score(moved)
+            if math.isfinite(value) and (best is None or value < WORTH * best[0]):
+                best = value, moved
+        if best is None or best[0] > NOTABLE * lowest:
+            return
+        enough = best[0] > 0.5 * lowest or best[0] < EXACT[torch.float64]
+        lowest, flat = best
+        net.load_state_dict(with_values(flat))
+        yield lowest
+        if enough:
             return
 
 

@@ -23,7 +23,8 @@ from gortho.reps import Rep, as_rep
 #: Singular values below this share of the largest one are rounding: no gap among them means anything.
 ROUNDING = 1e-11
 #: The network and budget of the published O(5) example: two hidden layers of 32 units with SiLU, Adam with batches
-#: of 500 for 900,000 samples. It has no biases and a constant learning rate; ours has biases, a cosine, and stops early.
+#: of 500 for 900,000 samples. It has no biases and a constant learning rate; ours has both biases and a cosine, and
+#: stops early.
 OFFICIAL: dict[str, Any] = {
     "width": 32,
     "depth": 1,

@@ -13,7 +13,10 @@ from gortho.discovery.result import Discovery, build_network
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import LearnableForm
-from gortho.training import History, evaluate, scaled_mse, second_order
+from gortho.training import History, evaluate, least_squares, scaled_mse, second_order, solvable
+
+#: A polynomial that leaves less than this share of the variance unexplained is taken for the law itself.
+LAW = 1e-6
 
 
 def final_predictor(
@@ -25,6 +28,7 @@ def final_predictor(
     """Freeze the form and fit the predictor; on clean data let both move together once more, in float64."""
     progress(0.0, str(candidate))
     found.network_options = {**problem.options, "width": 64, "depth": 2, "seed": problem.seed}
+    candidate = sharpened(candidate, found, problem)
     net = build_network(candidate, found.output, found.network_options).float()
     history = problem.fit(net, lr=5e-3)
     net.double()
@@ -44,6 +48,31 @@ def final_predictor(
             weights = {k: v for k, v in net.state_dict().items() if not k.startswith("form.")}
             found.network.load_state_dict(weights, strict=False)
     return candidate, history
+
+
+def sharpened(candidate: QuadraticForm, found: Discovery, problem: Problem) -> QuadraticForm:
+    """The form after Gauss-Newton steps together with the polynomial part of a network, where that part is the law.
+
+    If polynomials of the invariants explain the data to `LAW` of its variance, form and law are found to rounding;
+    if not, the candidate is handed back as it came.
+    """
+    net = build_network(candidate, found.output, found.network_options)
+    data, held = (
+        [None if t is None else t.double() for t in part] for part in (problem.train, problem.validation)
+    )
+    net.calibrate(*data)  # type: ignore[arg-type]
+    net.check_values = False
+    weights = net.convex_stages()[-1]
+    if candidate.signature.zero or not solvable(net, weights, data):
+        return candidate
+    for _ in least_squares(net, weights, data, held):
+        pass
+    net.form = LearnableForm(candidate.n, start=candidate).double()
+    best = None
+    for score in least_squares(net, [*net.form.parameters(), *weights], data, held):
+        if score < LAW:
+            best = QuadraticForm(net.form.matrix().detach(), candidate.names)
+    return best if best is not None and best.signature == candidate.signature else candidate
 
 
 def _move_together(

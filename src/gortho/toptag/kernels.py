@@ -5,9 +5,9 @@ For points with products g_ij, ends a_i and values v_i the message sum is
     r_i = Σ_j silu(Σ_k f_k(g_ij) W_k + a_i + a_j) · v_j,     f_k(g) = sign(g) log(1 + |g|/s_k),
 
 over the real points j. Plain torch stores several tensors of B·N²·C numbers for the way back; the kernel keeps a
-few rows in registers, computes everything again on the way back, and skips the padding. It never adds across
-threads: since g is symmetric, what i hears from j and what j hears from i are met in the same row, so the result does
-not change from run to run.
+few rows in registers, computes everything again on the way back, and skips the padding. Since g is symmetric, what i
+hears from j and what j hears from i are met in the same row, so there are no atomic additions, and the result does not
+change from run to run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ COMPONENTS = 4
 def embed(g: Tensor, scales: Tensor) -> Tensor:
     """sign(g) log(1 + |g|/s) for every scale s, as a last dimension: linear near zero, logarithmic far out."""
     g = g[..., None]
-    return g.sign() * torch.log1p(g.abs() / scales)
+    sign = torch.where(g < 0, -1.0, 1.0).to(g.dtype)
+    return sign * torch.log1p(sign * g / scales)  # so written, its slope at zero is 1/s
 
 
 def products(left: Tensor, right: Tensor) -> Tensor:
@@ -57,7 +58,14 @@ def reference_messages(
 
 
 def messages(
-    left: Tensor, right: Tensor, scales: Tensor, weight: Tensor, ends: Tensor, mask: Tensor, fused: bool
+    left: Tensor,
+    right: Tensor,
+    scales: Tensor,
+    weight: Tensor,
+    ends: Tensor,
+    mask: Tensor,
+    fused: bool,
+    last: Tensor | None = None,
 ) -> Tensor:
     """Message sums ``(B, N, C)``, zero for points that are not real.
 
@@ -65,12 +73,20 @@ def messages(
         left, right: ``(B, N, n)`` with g_ij = Σ left_i right_j, symmetric in i and j.
         scales, weight: s ``(K,)``, not trained, and W ``(K, C)``.
         ends: a and v side by side, ``(B, N, 2C)``, in float32 or bfloat16.
-        mask: which points are real, ``(B, N)``.
+        mask: which points are real, ``(B, N)``, as ones and zeros.
         fused: use the Triton kernel.
+        last: `last_real` of the mask, for the kernel; found here if it is not given.
     """
     if fused:
-        return torch.ops.gortho.pair_messages(left, right, scales, weight, ends, mask)
+        last = last_real(mask) if last is None else last
+        return torch.ops.gortho.pair_messages(left, right, scales, weight, ends, mask, last)
     return reference_messages(left, right, scales, weight, ends, mask)
+
+
+def last_real(mask: Tensor) -> Tensor:
+    """Number of points up to the last real one, ``(B,)``; those behind it are skipped."""
+    order = torch.arange(1, mask.shape[1] + 1, device=mask.device, dtype=torch.int32)
+    return torch.where(mask > 0, order, 0).amax(1)
 
 
 def usable(x: Tensor) -> bool:
@@ -92,13 +108,6 @@ def tile(shape: tuple[int, int, int], points: int, channels: int) -> tuple[int, 
     return min(rows, 1 << max(4, (points - 1).bit_length())), columns, warps
 
 
-def _prepared(left: Tensor, right: Tensor, ends: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
-    """What both kernels read: contiguous inputs, the mask as numbers, and where the last real point stands."""
-    order = torch.arange(1, mask.shape[1] + 1, device=mask.device, dtype=torch.int32)
-    count = (mask * order).amax(1).int()  # points behind it are skipped
-    return left.contiguous(), right.contiguous(), ends.contiguous(), mask.float(), count
-
-
 if triton is not None:
 
     @triton.jit
@@ -117,7 +126,7 @@ if triton is not None:
 
     @triton.jit
     def _forward_kernel(
-        left, right, scales, weight, ends, real, count, out, N, C,
+        left, right, scales, weight, ends, real, last, out, N, C,
         ROWS: tl.constexpr, COLUMNS: tl.constexpr, FAST: tl.constexpr,
     ):  # fmt: skip
         """One program: some rows i and channels of one sample, all j one after another."""
@@ -125,7 +134,7 @@ if triton is not None:
         first = tl.program_id(1) * ROWS
         i = first + tl.arange(0, ROWS)[:, None]
         c = tl.program_id(2) * COLUMNS + tl.arange(0, COLUMNS)[None, :]
-        n = tl.load(count + jet)
+        n = tl.load(last + jet)
         row, column = i < n, c < C
         at = jet * N + i
         total = tl.zeros((ROWS, COLUMNS), tl.float32)
@@ -163,7 +172,7 @@ if triton is not None:
 
     @triton.jit
     def _backward_kernel(
-        grad, left, right, scales, weight, ends, real, count, d_ends, d_weight, d_left, d_right, B, N, C,
+        grad, left, right, scales, weight, ends, real, last, d_ends, d_weight, d_left, d_right, B, N, C,
         ROWS: tl.constexpr, COLUMNS: tl.constexpr, FORM: tl.constexpr, FAST: tl.constexpr,
     ):  # fmt: skip
         """The same rows and channels on the way back; each row is met as the hearing and as the heard one."""
@@ -171,7 +180,7 @@ if triton is not None:
         first = tl.program_id(1) * ROWS
         i = first + tl.arange(0, ROWS)[:, None]
         c = tl.program_id(2) * COLUMNS + tl.arange(0, COLUMNS)[None, :]
-        n = tl.load(count + jet)
+        n = tl.load(last + jet)
         row, column = i < n, c < C
         at = jet * N + i
         d_a = tl.zeros((ROWS, COLUMNS), tl.float32)
@@ -277,20 +286,27 @@ if triton is not None:
             tl.store(d_right + side + 3, dr3, mask=i < N)
 
 
-INPUTS = "Tensor left, Tensor right, Tensor scales, Tensor weight, Tensor ends, Tensor mask"
+INPUTS = "Tensor left, Tensor right, Tensor scales, Tensor weight, Tensor ends, Tensor real, Tensor last"
 
 
 @torch.library.custom_op("gortho::pair_messages", mutates_args=(), schema=f"({INPUTS}) -> Tensor")
 def _forward(
-    left: Tensor, right: Tensor, scales: Tensor, weight: Tensor, ends: Tensor, mask: Tensor
+    left: Tensor, right: Tensor, scales: Tensor, weight: Tensor, ends: Tensor, real: Tensor, last: Tensor
 ) -> Tensor:
+    if triton is None:
+        raise ImportError("the fused kernel needs Triton, which is not installed: use fused=False")
+    if left.dtype != torch.float32 or left.shape[-1] != COMPONENTS or len(scales) != SCALES:
+        raise ValueError(
+            f"the fused kernel takes {COMPONENTS} components in float32 and {SCALES} scales, not {left.shape[-1]} in "
+            f"{left.dtype} and {len(scales)}: use fused=False"
+        )
     batch, points, channels = ends.shape[0], ends.shape[1], ends.shape[2] // 2
-    left, right, ends, real, count = _prepared(left, right, ends, mask)
+    left, right, ends, real = (t.contiguous() for t in (left, right, ends, real))
     out = torch.empty(batch, points, channels, dtype=ends.dtype, device=ends.device)
     rows, columns, warps = tile(FORWARD, points, channels)
     grid = (batch, triton.cdiv(points, rows), triton.cdiv(channels, columns))
     _forward_kernel[grid](
-        left, right, scales, weight.contiguous(), ends, real, count, out, points, channels,
+        left, right, scales, weight.contiguous(), ends, real, last, out, points, channels,
         ROWS=rows, COLUMNS=columns, FAST=FAST, num_warps=warps,
     )  # fmt: skip
     return out
@@ -298,7 +314,7 @@ def _forward(
 
 @_forward.register_fake
 def _forward_shape(
-    left: Tensor, right: Tensor, scales: Tensor, weight: Tensor, ends: Tensor, mask: Tensor
+    left: Tensor, right: Tensor, scales: Tensor, weight: Tensor, ends: Tensor, real: Tensor, last: Tensor
 ) -> Tensor:
     return ends.new_empty(ends.shape[0], ends.shape[1], ends.shape[2] // 2)
 
@@ -315,22 +331,24 @@ def _backward(
     scales: Tensor,
     weight: Tensor,
     ends: Tensor,
-    mask: Tensor,
+    real: Tensor,
+    last: Tensor,
     form: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     batch, points, channels = ends.shape[0], ends.shape[1], ends.shape[2] // 2
-    left, right, ends, real, count = _prepared(left, right, ends, mask)
+    left, right, ends, real = (t.contiguous() for t in (left, right, ends, real))
     rows, columns, warps = tile(BACKWARD, points, channels)
     blocks, parts = triton.cdiv(points, rows), triton.cdiv(channels, columns)
     d_ends = torch.empty_like(ends)
     d_weight = torch.empty(batch * blocks, SCALES, channels, dtype=torch.float32, device=ends.device)
     d_left, d_right = (left.new_empty((parts, *left.shape) if form else (1, 1, 1, 1)) for _ in range(2))
     _backward_kernel[(batch, blocks, parts)](
-        grad.contiguous(), left, right, scales, weight.contiguous(), ends, real, count,
+        grad.contiguous(), left, right, scales, weight.contiguous(), ends, real, last,
         d_ends, d_weight, d_left, d_right, batch, points, channels,
         ROWS=rows, COLUMNS=columns, FORM=form, FAST=FAST, num_warps=warps,
     )  # fmt: skip
-    return d_left.sum(0), d_right.sum(0), d_weight.sum(0), d_ends
+    sides = (d_left.sum(0), d_right.sum(0)) if form else (d_left[0], d_right[0])
+    return *sides, d_weight.sum(0), d_ends
 
 
 @_backward.register_fake
@@ -341,7 +359,8 @@ def _backward_shape(
     scales: Tensor,
     weight: Tensor,
     ends: Tensor,
-    mask: Tensor,
+    real: Tensor,
+    last: Tensor,
     form: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     side = left.new_empty(left.shape if form else (1, 1, 1))
@@ -357,7 +376,7 @@ def _gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     d_left, d_right, d_weight, d_ends = torch.ops.gortho.pair_messages_backward(
         grad, *ctx.saved_tensors, form
     )
-    return (d_left if form else None), (d_right if form else None), None, d_weight, d_ends, None
+    return (d_left if form else None), (d_right if form else None), None, d_weight, d_ends, None, None
 
 
 _forward.register_autograd(_gradients, setup_context=_setup_context)

@@ -9,8 +9,8 @@ where a and v are read off the points. With logarithmic f_k the three terms of t
 log ⟨x_i, x_j⟩ − log ⟨x_i, P⟩ − log ⟨x_j, P⟩. So nothing of size N² is stored or mixed, and `gortho.toptag.kernels` has
 the message sum as one kernel for CUDA.
 
-Reference vectors, given (beams, time axis) or learnt, enter as products ⟨x_i, s⟩ of each point: with them the network is
-invariant only under what leaves them in place.
+Reference vectors, given (beams, time axis) or learnt, enter as products ⟨x_i, s⟩ of each point: with them the network
+is invariant only under what leaves them in place.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ SPURIONS: dict[str, list[list[float]]] = {
 #: In float32 a product is known to 1e-3 of that unit or better, so there is nothing to see below.
 PAIR_SCALES = (1e-3, 3e-2, 1.0, 30.0)
 POINT_SCALES = (1e-3, 3e-2, 1.0, 30.0, 1000.0)
+#: A form to be learnt may turn out to make products so much smaller than lengths suggest.
+UNKNOWN = 30.0
 #: Jets from which units are read off.
 CALIBRATION_JETS = 2048
 
@@ -56,13 +58,13 @@ class MessageLayer(nn.Module):
 
     def forward(self, h: Tensor, sides: tuple[Tensor, Tensor], units: Tensor, jets: Jetwise) -> Tensor:
         normed = self.norm(h)
-        ends = self.ends(normed)
+        ends = self.ends(h)  # not normed: sums of logarithms stay what they are
         with torch.autocast(h.device.type, enabled=False):
             weight = self.pair / units[1][:, None]
             # The mean of the embedded products is taken out, half of it at each end.
             shift = 0.5 * (units[0] @ weight)
             ends = ends - nn.functional.pad(shift, (0, shift.shape[0])).to(ends.dtype)
-            r = kernels.messages(*sides, units[2], weight, ends, jets.mask, jets.fused)
+            r = kernels.messages(*sides, units[2], weight, ends, jets.real[..., 0], jets.fused, jets.last)
             r = (r * jets.over(self.pair_power)[:, None]).to(ends.dtype)
             mean = jets.pool(normed, self.whole_power)
         inner = self.up(torch.cat([normed.to(r.dtype), r], dim=-1)) + self.whole(mean)[:, None]
@@ -73,7 +75,7 @@ class Jetwise:
     """Masked sums over the constituents of each jet, and powers of their number."""
 
     def __init__(self, mask: Tensor, typical: Tensor, fused: bool):
-        self.mask, self.fused = mask, fused
+        self.fused, self.last = fused, kernels.last_real(mask) if fused else None
         self.real = mask.to(typical.dtype)[..., None]
         self.number = self.real.sum(1).clamp(min=1.0)  # (B, 1)
         self.log_number = (self.number / typical).log()
@@ -175,7 +177,7 @@ class Tagger(nn.Module):
         fused = kernels.usable(x) if self.fused is None else self.fused
         with torch.autocast(x.device.type, enabled=False):
             jets = Jetwise(mask, self.typical, fused)
-            x = x * (jets.real / self.x_scale)
+            x = torch.where(mask[..., None], x / self.x_scale, 0.0)
             sides = self.sides(x)
             points, whole = self.features(x, sides, jets)
             points = (points - self.point_units[0]) / self.point_units[1]
@@ -190,9 +192,9 @@ class Tagger(nn.Module):
     def sides(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Two tensors whose plain products are the inner products: ⟨x_i, x_j⟩ = Σ left_i right_j."""
         if isinstance(self.form, FixedForm):
-            z = x @ self.form.frame.mT
+            z = _mapped(x, self.form.frame)
             return z * self.form.signs, z
-        return self.form.lowered(x), x
+        return _mapped(x, self.form.matrix()), x
 
     def features(self, x: Tensor, sides: tuple[Tensor, Tensor], jets: Jetwise) -> tuple[Tensor, Tensor]:
         """Embedded products of each point with itself, the sum and the references; and of the sum, with N."""
@@ -200,7 +202,7 @@ class Tagger(nn.Module):
         special = [self.spurions] if self.learnt is None else [self.spurions, self.learnt]
         refer = torch.cat(special)
         total = right.sum(1)  # padding is zero
-        own = (left * right).sum(-1, keepdim=True)
+        own = _above_rounding(left * right)
         with_total = (left * total[:, None]).sum(-1, keepdim=True)
         lowered = self.sides(refer)[0]
         with_special = (right[:, :, None] * lowered).sum(-1)
@@ -220,7 +222,7 @@ class Tagger(nn.Module):
         x, mask = x[:CALIBRATION_JETS].to(self.x_scale), mask[:CALIBRATION_JETS].to(self.x_scale.device)
         jets = Jetwise(mask, self.typical, False)
         self.typical.fill_(jets.number.mean())
-        x = x * jets.real
+        x = torch.where(mask[..., None], x, 0.0)
         if isinstance(self.form, FixedForm):
             square = kernels.products(*self.sides(x)).abs().sum() / jets.number.square().sum()
         else:
@@ -281,10 +283,25 @@ def _spurions(spurions: Any, n: int) -> Tensor:
     return vectors
 
 
+def _mapped(x: Tensor, M: Tensor) -> Tensor:
+    """M x, never in the reduced precision that matrix products on GPUs may be switched to."""
+    return (x[..., None, :] * M).sum(-1)
+
+
+def _above_rounding(terms: Tensor) -> Tensor:
+    """The sum over the last dimension, or zero if it is no larger than rounding.
+
+    Constituents are massless (M9): what is left of their squares in float32 is rounding, which tells their energy.
+    """
+    total = terms.sum(-1, keepdim=True)
+    floor = 8 * torch.finfo(terms.dtype).eps * terms.abs().sum(-1, keepdim=True)
+    return torch.where(total.abs() > floor, total, 0.0)
+
+
 def _unit(features: int, *more: Tensor) -> Tensor:
     return torch.stack([torch.zeros(features), torch.ones(features), *more])
 
 
 def _positive(scale: Tensor) -> Tensor:
     """A unit to divide by: a spread of zero leaves values as they are."""
-    return torch.where(scale > 1e-9, scale, torch.ones_like(scale))
+    return torch.where(scale > 1e-6, scale, torch.ones_like(scale))
