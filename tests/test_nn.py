@@ -297,3 +297,28 @@ def test_bad_settings(option):
 def test_bad_forms(form, message):
     with pytest.raises(ValueError, match=message):
         EquivariantNet(form)
+
+
+@pytest.mark.parametrize("kind", ["basis", "set"])
+def test_a_committee_is_the_mean_of_its_members_and_as_equivariant(kind):
+    net = make(kind, members=3)
+    x = normal(6, 3, 4)
+    alone = []
+    for member in net.coefficients.members:
+        single = make(kind)
+        single.coefficients.load_state_dict(member.state_dict())
+        alone.append(single(x))
+    torch.testing.assert_close(net(x), torch.stack(alone).mean(0))
+    assert equivariance_error(net, MINKOWSKI, "vector", net.rep, x) <= 1e-10
+
+
+def test_units_do_not_depend_on_the_frame():
+    """A known form chooses the unit of x by inner products, so a hidden frame changes nothing at all."""
+    task = inertia(200, seed=1)
+    hidden = task.hidden(2)
+    values = []
+    for t in (task, hidden):
+        net = stir(EquivariantNet(t.form, 5, t.output, point_scalars=1, set_like=True)).double()
+        net.calibrate(t.x, t.y, t.point_scalars)
+        values.append(net.form.gram(t.x / net.x_scale))
+    torch.testing.assert_close(values[0], values[1])

@@ -1,4 +1,4 @@
-"""The command line: `gortho discover`, `predict`, `check`, `demo`, `reproduce`.
+"""The command line: `gortho discover`, `predict`, `check`, `demo`, `reproduce`, `data`.
 
 Exit codes: 0 found (or fine), 3 no form, 4 not determined, 2 bad input, 1 a check that does not hold, 130 Ctrl-C.
 """
@@ -17,6 +17,7 @@ import click
 
 from gortho import __version__
 from gortho.progress import Bar, keep_best_on_interrupt
+from gortho.toptag.commands import toptag
 
 if TYPE_CHECKING:  # what the commands need is imported where it is used
     from gortho.discovery import Discovery
@@ -325,6 +326,14 @@ def reproduce(
     )
     for page in pages:
         click.echo(f"{page}")
+
+
+@main.group()
+def data() -> None:
+    """Make and import data sets."""
+
+
+data.add_command(toptag)
 
 
 def _check_destinations(report: Path | None, save: Path | None) -> None:

@@ -408,7 +408,8 @@ def least_squares(
         column = partial(_directional, residuals, flat)
         J = torch.func.vmap(column, chunk_size=16)(directions).mT
         r = residuals(flat)
-        units = J.norm(dim=0).clamp_min(1e-300)
+        units = J.norm(dim=0)
+        units[units <= 1e-12 * units.max()] = math.inf  # what does not act does not move
         Q, R = torch.linalg.qr(J / units)
         U, sigma, V = torch.linalg.svd(R, full_matrices=False)
         projected = U.mT @ (Q.mT @ r)
@@ -423,7 +424,7 @@ def least_squares(
                 best = value, moved
         if best is None or best[0] > NOTABLE * lowest:
             return
-        enough = best[0] > 0.5 * lowest or best[0] < EXACT[torch.float64]
+        enough = best[0] > 0.5 * lowest or best[0] < EXACT[net.x_scale.dtype]
         lowest, flat = best
         net.load_state_dict(with_values(flat))
         yield lowest

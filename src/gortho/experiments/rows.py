@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import platform
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -170,6 +171,14 @@ def missing(jobs: Iterable[Job], rows: Sequence[Row]) -> list[Job]:
 
 def _worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)  # nobody is left to take the row
 
 
 def run(jobs: Sequence[Job], path: Path, workers: int = 1, progress: bool = True) -> list[Row]:

@@ -1,0 +1,126 @@
+"""Reproduction: rows are measured once, runs go on where they were, pages say what was measured."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from gortho.cli import main
+from gortho.experiments import EXPERIMENTS, reproduce
+from gortho.experiments.methods import methods
+from gortho.experiments.rows import FIRST_SEED, Job, chance, measure, missing, read_rows, run, select
+
+
+def small(method="LieGG", task="synthetic", **options):
+    return Job(task, method, 200, FIRST_SEED, test_samples=100, quick=True, **options)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return measure(small())
+
+
+def test_one_fit_is_read_in_several_ways(rows):
+    names = {row["method"] for row in rows}
+    assert {"LieGG", "MLP", "SDBA", "LieGG, wrong action", "LieGG, all of gl(n)"} <= names
+    assert len({row["MSE"] for row in rows}) == 1
+    liegg = next(row for row in rows if row["method"] == "LieGG")
+    assert 0 < liegg["relative MSE"] < 1 and liegg["d_PA"] < liegg["chance d_PA"]
+    assert liegg["noisy MSE"] == liegg["MSE"]  # no noise was asked for
+
+
+def test_rows_are_kept_and_never_measured_twice(rows, tmp_path, monkeypatch):
+    path = tmp_path / "rows.jsonl"
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    path.write_text(text + text[:40])  # the last line was cut off when the power went
+    assert len(read_rows(path)) == len(rows)
+    assert missing([small(), small(noise=1.0)], rows) == [small(noise=1.0)]
+    monkeypatch.setattr("gortho.experiments.rows.ProcessPoolExecutor", None)  # nothing may be started
+    assert {row["method"] for row in run([small()], path)} == {row["method"] for row in rows}
+    assert select([small(noise=1.0)], rows) == []
+
+
+def test_a_method_without_a_predictor_has_no_error():
+    (row,) = measure(small("LieGAN"))
+    assert "MSE" not in row and row["d_PA"] > 0
+
+
+def test_every_job_names_a_method_that_exists():
+    names = set(methods())
+    for experiment in EXPERIMENTS.values():
+        for quick in (True, False):
+            assert {job.method for job in experiment.jobs(2, quick)} <= names
+    assert all(len(e.jobs(5, False)) % 5 == 0 for e in EXPERIMENTS.values())
+
+
+def test_chance_level():
+    assert chance(4)[1] == pytest.approx(1.94, abs=0.005)
+    assert chance(3)[1] == pytest.approx(2**0.5)
+
+
+def test_pages_of_an_unfinished_run_say_so(rows, tmp_path):
+    (tmp_path / "rows.jsonl").write_text(
+        "".join(json.dumps({**row, "samples": 1000, "test_samples": 500}) + "\n" for row in rows)
+    )
+    (page,) = reproduce(["regression"], tmp_path, quick=True, seeds=1, measure=False)
+    text = page.read_text()
+    assert "Not complete" in text and "LieGG, wrong action" in text and "chance" in text
+    assert "gortho reproduce regression --quick" in text
+    assert (tmp_path / "regression.csv").exists() and (tmp_path / "tuning.md").exists()
+
+
+def test_an_unknown_table_is_an_error():
+    result = CliRunner().invoke(main, ["reproduce", "everything"])
+    assert result.exit_code == 2 and "regression" in result.output
+
+
+def _gortho():
+    path = shutil.which("gortho", path=os.path.dirname(sys.executable))
+    return [path] if path else [sys.executable, "-m", "gortho.cli"]
+
+
+def test_quick_reproduction_survives_ctrl_c_and_points_the_right_way(tmp_path):
+    """The whole of `gortho reproduce --quick`, stopped once on its way."""
+    command = [*_gortho(), "reproduce", "--quick", "--out", str(tmp_path), "--workers", "2", "--quiet"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    )
+    store = tmp_path / "rows.jsonl"
+    while process.poll() is None and not (store.exists() and len(read_rows(store)) >= 2):
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=120)
+    kept = store.read_text()
+    assert process.returncode != 0 and kept
+    subprocess.run(command, check=True, timeout=1200, capture_output=True)
+    assert store.read_text().startswith(kept)
+    rows = [row for row in read_rows(store) if row["task"] != "no form"]
+    for name in EXPERIMENTS:
+        text = (tmp_path / f"{name}.md").read_text()
+        assert "Not complete" not in text and "± nan" not in text
+    for picture in ("regression_forms.png", "samples.png", "public.png"):
+        assert (tmp_path / picture).stat().st_size > 10_000
+
+    def of(method, task, **more):
+        return [
+            r
+            for r in rows
+            if r["method"] == method and r["task"] == task and all(r[k] == v for k, v in more.items())
+        ]
+
+    for task in ("synthetic", "inertia"):
+        (ours,), (liegg,) = (of(m, task, samples=1000, noise=0.0) for m in ("gortho", "LieGG"))
+        assert ours["d_PA"] < 1e-3 and ours["d_PA"] < liegg["d_PA"] / 10
+        assert ours["MSE"] < liegg["MSE"] / 10 and ours["own equivariance error"] < 1e-8
+        assert ours["notes"]["verdict"] == "FOUND"
+    (wrong,) = of("LieGG, wrong action", "synthetic", samples=1000, noise=0.0)
+    assert wrong["d_PA"] > 1
+    for task in ("O5", "Inertia", "Particle"):
+        (row,) = of("gortho", task)
+        assert row["hidden"] and row["d_PA"] < 0.05
