@@ -368,6 +368,7 @@ def least_squares(
     train: list[Tensor | None],
     held_out: list[Tensor | None],
     steps: int = 8,
+    notable: float = NOTABLE,
 ) -> Iterator[float]:
     """Gauss-Newton in float64, the ridge of each step chosen on validation data; yields the validation losses.
 
@@ -422,7 +423,7 @@ def least_squares(
             value = score(moved)
             if math.isfinite(value) and (best is None or value < WORTH * best[0]):
                 best = value, moved
-        if best is None or best[0] > NOTABLE * lowest:
+        if best is None or best[0] > notable * lowest:
             return
         enough = best[0] > 0.5 * lowest or best[0] < EXACT[net.x_scale.dtype]
         lowest, flat = best

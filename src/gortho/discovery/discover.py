@@ -221,7 +221,7 @@ def _discover(
         candidate, history = final_predictor(found, candidate, problem, stage("predictor"))
         interrupted |= history.ended.startswith("interrupted")
         evidence = compare(found, candidate, problem, stage("peers"))
-        if problem.clock.settings.members > 1:
+        if problem.clock.settings.members > 1 and "predictor" not in found.facts:
             found.network = refit_on_all(found, candidate, problem, stage("members"))
             found.certificate = certificate(found.network, candidate, problem)
     except KeyboardInterrupt:

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from gortho.discovery.peers import paired_p, squared_errors
 from gortho.discovery.problem import Problem, fit_predictor
 from gortho.discovery.replicas import Data
 from gortho.discovery.result import Discovery, build_network
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import LearnableForm
-from gortho.training import History, evaluate, least_squares, scaled_mse, second_order, solvable
+from gortho.training import (
+    NOTABLE,
+    History,
+    evaluate,
+    least_squares,
+    predict,
+    scaled_mse,
+    second_order,
+    solvable,
+)
 
 #: A polynomial that leaves less than this share of the variance unexplained is taken for the law itself.
-LAW = 1e-6
+LAW = 1e-10
+#: What is noted of a predictor that is one.
+POLYNOMIAL = "a short polynomial of the invariants"
+#: A network counts as better than a short polynomial below this p of a paired test.
+CLEARLY = 0.05
 
 
 def final_predictor(
@@ -25,20 +40,29 @@ def final_predictor(
     problem: Problem,
     progress: Callable[[float, str], None],
 ) -> tuple[QuadraticForm, History]:
-    """Freeze the form and fit the predictor; on clean data let both move together once more, in float64."""
+    """Freeze the form and fit the predictor; let both move together where validation says that this is better."""
     progress(0.0, str(candidate))
     found.network_options = {**problem.options, "width": 64, "depth": 2, "seed": problem.seed}
-    candidate = sharpened(candidate, found, problem)
+    data, held = (
+        [None if t is None else t.double() for t in part] for part in (problem.train, problem.validation)
+    )
+    short = polynomial(found, candidate, data, held)
+    progress(0.3, str(candidate))
+    if short is not None and short.validation < LAW:
+        found.network = short.network
+        found.facts["predictor"] = POLYNOMIAL
+        return short.form, History(ended="a polynomial of the invariants is the law")
     net = build_network(candidate, found.output, found.network_options).float()
     history = problem.fit(net, lr=5e-3)
     net.double()
     found.network = net
-    progress(0.6, str(candidate))
+    progress(0.7, str(candidate))
     if history.ended.startswith("interrupted"):
         return candidate, history
-    data, held = (
-        [None if t is None else t.double() for t in part] for part in (problem.train, problem.validation)
-    )
+    if short is not None and _as_good(short.network, net, held):
+        found.network = short.network
+        found.facts["predictor"] = POLYNOMIAL
+        return short.form, history
     fixed = evaluate(net, held, scaled_mse(net))
     if candidate.signature.zero == 0:
         joint = _move_together(net, candidate, data, held, fixed, problem.clock.polish)
@@ -50,29 +74,55 @@ def final_predictor(
     return candidate, history
 
 
-def sharpened(candidate: QuadraticForm, found: Discovery, problem: Problem) -> QuadraticForm:
-    """The form after Gauss-Newton steps together with the polynomial part of a network, where that part is the law.
+def _as_good(simple: EquivariantNet, net: EquivariantNet, held: Data) -> bool:
+    """Whether the network is not clearly better than the simple one, on the same validation samples."""
+    x, y, *scalars = held
+    assert y is not None
+    errors = [squared_errors(predict(n, x, *scalars), y) for n in (net, simple)]
+    return paired_p(*errors) > CLEARLY
 
-    If polynomials of the invariants explain the data to `LAW` of its variance, form and law are found to rounding;
-    if not, the candidate is handed back as it came.
+
+@dataclass
+class Polynomial:
+    """A short polynomial of the invariants, with the form that suits it best."""
+
+    form: QuadraticForm
+    network: EquivariantNet
+    validation: float
+
+
+def polynomial(found: Discovery, candidate: QuadraticForm, data: Data, held: Data) -> Polynomial | None:
+    """Gauss-Newton on the form and the polynomial part of a network, of the lowest order that will do.
+
+    If the law is such a polynomial, this is the best estimate that the samples allow: to rounding without noise. None
+    if there are too many unknowns for it, or the form is singular.
     """
-    net = build_network(candidate, found.output, found.network_options)
-    data, held = (
-        [None if t is None else t.double() for t in part] for part in (problem.train, problem.validation)
-    )
-    net.calibrate(*data)  # type: ignore[arg-type]
-    net.check_values = False
-    weights = net.convex_stages()[-1]
-    if candidate.signature.zero or not solvable(net, weights, data):
-        return candidate
-    for _ in least_squares(net, weights, data, held):
-        pass
-    net.form = LearnableForm(candidate.n, start=candidate).double()
     best = None
-    for score in least_squares(net, [*net.form.parameters(), *weights], data, held):
-        if score < LAW:
-            best = QuadraticForm(net.form.matrix().detach(), candidate.names)
-    return best if best is not None and best.signature == candidate.signature else candidate
+    for order in range(3):
+        net = build_network(candidate, found.output, found.network_options)
+        net.calibrate(*data)  # type: ignore[arg-type]
+        net.check_values = False
+        weights = net.convex_stages()[order]
+        if candidate.signature.zero or not solvable(net, weights, list(data)):
+            break
+        for _ in least_squares(net, weights, list(data), list(held)):
+            pass
+        net.form = LearnableForm(candidate.n, start=candidate).double()
+        moving = [*net.form.parameters(), *weights]
+        scores = list(least_squares(net, moving, list(data), list(held), notable=1.0))
+        A = net.form.matrix().detach()
+        form = QuadraticForm(A, candidate.names)
+        kept_sign = float((form.matrix * A).sum()) > 0  # in the gauge, as the weights expect
+        if not scores or form.signature != candidate.signature or not kept_sign:
+            continue
+        if best is None or scores[-1] < NOTABLE * best.validation:
+            whole = build_network(form, found.output, found.network_options)
+            state = {k: v for k, v in net.state_dict().items() if not k.startswith("form.")}
+            whole.load_state_dict(state, strict=False)
+            best = Polynomial(form, whole, scores[-1])
+        if best.validation < LAW:
+            break
+    return best
 
 
 def _move_together(
