@@ -19,6 +19,10 @@ from gortho.nn.invariants import Committee, TupleCoefficients
 from gortho.nn.sets import SetCoefficients
 from gortho.reps import DirectSum, Rep, as_rep
 
+#: Near the null cone inner products are small by cancellation: units that follow them further down than this would
+#: blow up their rounding.
+SMALLEST_SIZE = 0.3
+
 
 class EquivariantNet(nn.Module):
     """f(x) with f(gx) = ρ(g) f(x) for every g ∈ O(A): the basis form (M4, M5).
@@ -191,7 +195,7 @@ class EquivariantNet(nn.Module):
             p, n = X.shape[1], self.n
             isotropic = (n + 2 + p - 1) * n / p  # mean square of Euclidean inner products of N(0, I) vectors
             size = (self.form.gram(X / self.x_scale).square().mean() / isotropic) ** 0.25
-            self.x_scale.mul_(_positive(size))
+            self.x_scale.mul_(size.clamp_min(SMALLEST_SIZE))
         parts = self.rep.split(y, self.n) if isinstance(self.rep, DirectSum) else [y]
         for i, (part, v) in enumerate(zip(self.rep.parts, parts)):
             self.y_shift[i] = v.mean() if part.rank == 0 else 0.0
