@@ -48,7 +48,9 @@ def heat_maps(cases: Mapping[str, Sequence[tuple[str, Row]]], path: Path) -> Non
             axis.set_yticks([])
             for (i, j), value in np.ndenumerate(A):
                 colour = "white" if abs(value) > 0.6 * limit else "black"
-                axis.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color=colour)
+                axis.text(
+                    j, i, f"{round(value, 2) + 0.0:.2f}", ha="center", va="center", fontsize=6.5, color=colour
+                )
         for axis in line[len(shown) :]:
             axis.axis("off")
         line[0].set_ylabel(task, fontsize=9)

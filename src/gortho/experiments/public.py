@@ -12,6 +12,8 @@ from gortho.experiments.tables import markdown, number, of, provenance, spread, 
 
 SIZES = (30, 100, 300, 1_000, 3_000, 10_000, 30_000)
 TASKS = ("O5", "Inertia", "Particle")
+#: Smaller seeds were seen in a first run of this table, after which the method changed.
+FRESH_SEED = 20
 #: Published test MSE by task and system, mean of 3 seeds, for the sizes above; None where nothing is published.
 PUBLISHED: dict[str, dict[str, tuple[float | None, ...]]] = {
     "O5": {
@@ -32,7 +34,7 @@ def jobs(seeds: int, quick: bool) -> list[Job]:
     return [
         Job(task, "gortho", samples, seed, hidden=True, **tests)  # type: ignore[arg-type]
         for samples in ((300,) if quick else reversed(SIZES))
-        for seed in seeds_of(seeds)
+        for seed in seeds_of(seeds, FRESH_SEED)
         for task in TASKS
     ]
 

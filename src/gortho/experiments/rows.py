@@ -38,9 +38,9 @@ Row = dict[str, Any]
 FIRST_SEED = 10
 
 
-def seeds_of(count: int) -> range:
+def seeds_of(count: int, first: int = FIRST_SEED) -> range:
     """The seeds of the tables."""
-    return range(FIRST_SEED, FIRST_SEED + count)
+    return range(first, first + count)
 
 
 @dataclass(frozen=True)

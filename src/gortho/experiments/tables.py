@@ -92,7 +92,7 @@ def provenance(rows: Sequence[Row], command: str) -> str:
             f"- seeds: {', '.join(map(str, seeds))}",
             f"- measured: {each('date')}",
             f"- versions: {each('versions')}",
-            f"- machine: {each('machine')}; methods ran beside one another, one on a core",
+            f"- machine: {each('machine')}; seconds are wall time with other work beside",
         ]
     )
 
