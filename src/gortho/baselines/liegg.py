@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gortho.baselines.mlp import MLP
+from gortho.baselines.mlp import MLP, Reader
 from gortho.discovery.spectral import InfinitesimalLaw
 from gortho.reps import Rep, as_rep
 
@@ -52,7 +52,7 @@ def largest_gap(ascending: Tensor) -> int:
     return int((floored[1:] / floored[:-1]).argmax()) + 1
 
 
-class LieGG(MLP):
+class LieGG(Reader):
     """Train a plain network, then read its generators off.
 
     Args:
@@ -88,12 +88,6 @@ class LieGG(MLP):
             raise ValueError(f'dimension {dimension!r}: choose "known", "gap" or a number')
         self.traceless, self.dimension, self.samples = traceless, dimension, samples
         self.action = output if action is None else action
-
-    def fit(self, X: Tensor, y: Tensor, scalars: Tensor | None = None) -> LieGG:
-        super().fit(X, y, scalars)
-        some = None if scalars is None else scalars[: self.samples]
-        self.analyse(self.function(some), X[: self.samples])
-        return self
 
     def analyse(self, f: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
         """Find the generators of any differentiable function of ``X (N, p, n)``; they are kept and returned."""

@@ -5,6 +5,7 @@ LieGG and SDBA read their generators off the same network with the same budget, 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 
 import torch
@@ -108,3 +109,23 @@ class MLP(Method):
         """The network as a function of x alone, the scalars held fixed row by row."""
         fixed = None if scalars is None else torch.as_tensor(scalars).to(self.network.x_scale)
         return lambda x: self.network(x, fixed)
+
+
+class Reader(MLP):
+    """Train the plain network, then read generators off it; LieGG and SDBA differ in how they `analyse` it."""
+
+    samples: int
+
+    def fit(self, X: Tensor, y: Tensor, scalars: Tensor | None = None) -> Reader:
+        super().fit(X, y, scalars)
+        self.read(X, scalars)
+        return self
+
+    def read(self, X: Tensor, scalars: Tensor | None = None) -> None:
+        """Find the generators of the network as it is."""
+        some = None if scalars is None else scalars[: self.samples]
+        self.analyse(self.function(some), X[: self.samples])
+
+    @abstractmethod
+    def analyse(self, f: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
+        """Find the generators of any differentiable function of ``X (N, p, n)``; they are kept and returned."""

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from gortho.baselines.liegg import generator_basis
-from gortho.baselines.mlp import MLP
+from gortho.baselines.mlp import MLP, Reader
 from gortho.discovery.spectral import InfinitesimalLaw
 from gortho.reps import Rep, as_rep
 
@@ -54,7 +54,7 @@ def riemannian_adagrad(
     return best, lowest
 
 
-class SDBA(MLP):
+class SDBA(Reader):
     """Train a plain network, then look for affine vector fields that annihilate y - f(x).
 
     Args:
@@ -89,12 +89,6 @@ class SDBA(MLP):
             raise ValueError(f"loss {loss!r}: choose one of {', '.join(LOSSES)}")
         self.traceless, self.dimension, self.loss = traceless, dimension, loss
         self.iterations, self.field_lr, self.samples = iterations, field_lr, samples
-
-    def fit(self, X: Tensor, y: Tensor, scalars: Tensor | None = None) -> SDBA:
-        super().fit(X, y, scalars)
-        some = None if scalars is None else scalars[: self.samples]
-        self.analyse(self.function(some), X[: self.samples])
-        return self
 
     def analyse(self, f: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
         """Find the fields that annihilate y - f(x) for any differentiable function of ``X (N, p, n)``."""

@@ -68,9 +68,7 @@ def final_predictor(
         joint = _move_together(net, candidate, data, held, fixed, problem.clock.polish)
         if joint is not None:
             candidate = joint
-            found.network = build_network(candidate, found.output, found.network_options)
-            weights = {k: v for k, v in net.state_dict().items() if not k.startswith("form.")}
-            found.network.load_state_dict(weights, strict=False)
+            found.network = _with_form(candidate, net, found)
     return candidate, history
 
 
@@ -80,6 +78,22 @@ def _as_good(simple: EquivariantNet, net: EquivariantNet, held: Data) -> bool:
     assert y is not None
     errors = [squared_errors(predict(n, x, *scalars), y) for n in (net, simple)]
     return paired_p(*errors) > CLEARLY
+
+
+def _with_form(form: QuadraticForm, net: EquivariantNet, found: Discovery) -> EquivariantNet:
+    """The predictor with this form frozen inside and the weights of a network that learnt it."""
+    whole = build_network(form, found.output, found.network_options)
+    weights = {k: v for k, v in net.state_dict().items() if not k.startswith("form.")}
+    whole.load_state_dict(weights, strict=False)
+    return whole
+
+
+def _moved_form(net: Any, candidate: QuadraticForm) -> QuadraticForm | None:
+    """The form that a network has learnt, if it still has the candidate's signature and sign, as the weights expect."""
+    A = net.form.matrix().detach()
+    form = QuadraticForm(A, candidate.names)
+    kept_sign = float((form.matrix * A).sum()) > 0
+    return form if form.signature == candidate.signature and kept_sign else None
 
 
 @dataclass
@@ -110,16 +124,11 @@ def polynomial(found: Discovery, candidate: QuadraticForm, data: Data, held: Dat
         net.form = LearnableForm(candidate.n, start=candidate).double()
         moving = [*net.form.parameters(), *weights]
         scores = list(least_squares(net, moving, list(data), list(held), notable=1.0))
-        A = net.form.matrix().detach()
-        form = QuadraticForm(A, candidate.names)
-        kept_sign = float((form.matrix * A).sum()) > 0  # in the gauge, as the weights expect
-        if not scores or form.signature != candidate.signature or not kept_sign:
+        form = _moved_form(net, candidate)
+        if not scores or form is None:
             continue
         if best is None or scores[-1] < NOTABLE * best.validation:
-            whole = build_network(form, found.output, found.network_options)
-            state = {k: v for k, v in net.state_dict().items() if not k.startswith("form.")}
-            whole.load_state_dict(state, strict=False)
-            best = Polynomial(form, whole, scores[-1])
+            best = Polynomial(form, _with_form(form, net, found), scores[-1])
         if best.validation < LAW:
             break
     return best
@@ -143,11 +152,7 @@ def _move_together(
     moved = None
     if state is not None and best < 0.7 * fixed:
         net.load_state_dict(state)
-        A = net.form.matrix().detach()
-        form = QuadraticForm(A, candidate.names)
-        kept_sign = float((form.matrix * A).sum()) > 0  # in the gauge, as the weights expect
-        if form.signature == candidate.signature and kept_sign:
-            moved = form
+        moved = _moved_form(net, candidate)
     net.form, net.check_values = frozen, True
     weights = before if moved is None or state is None else state
     net.load_state_dict({k: v for k, v in weights.items() if not k.startswith("form.")}, strict=False)

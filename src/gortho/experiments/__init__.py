@@ -20,19 +20,16 @@ from gortho.experiments.tables import write_page
 class Experiment:
     """A table: what to measure, and how to show it."""
 
-    title: str
     jobs: Callable[[int, bool], list[Job]]
     page: Callable[[Sequence[Row], Path, str], None]
 
 
 EXPERIMENTS = {
-    "regression": Experiment(
-        "the paper's regression table and learnt forms", regression.jobs, regression.regression_page
-    ),
-    "noise": Experiment("the paper's noise table", regression.noise_jobs, regression.noise_page),
-    "suitability": Experiment("which method can do what", suitability.jobs, suitability.page),
-    "samples": Experiment("d_PA against the number of samples", samples.jobs, samples.page),
-    "public": Experiment("public tables, form unknown and hidden", public.jobs, public.page),
+    "regression": Experiment(regression.jobs, regression.regression_page),
+    "noise": Experiment(regression.noise_jobs, regression.noise_page),
+    "suitability": Experiment(suitability.jobs, suitability.page),
+    "samples": Experiment(samples.jobs, samples.page),
+    "public": Experiment(public.jobs, public.page),
 }
 
 

@@ -14,7 +14,7 @@ from gortho.experiments.rows import Row, as_form
 STYLES = [("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#777777", "v")]
 
 
-def _pyplot():  # type: ignore[no-untyped-def]
+def pyplot():  # type: ignore[no-untyped-def]
     try:
         import matplotlib
     except ModuleNotFoundError:
@@ -27,7 +27,7 @@ def _pyplot():  # type: ignore[no-untyped-def]
 
 def heat_maps(cases: Mapping[str, Sequence[tuple[str, Row]]], path: Path) -> None:
     """True and learnt A side by side, a line a task: ``cases[task]`` has pairs (method, row) of one seed."""
-    plt = _pyplot()
+    plt = pyplot()
     wide = 1 + max(len(pairs) for pairs in cases.values())
     figure, axes = plt.subplots(
         len(cases), wide, figsize=(2.2 * wide, 2.45 * len(cases)), layout="constrained", squeeze=False
@@ -59,9 +59,9 @@ def heat_maps(cases: Mapping[str, Sequence[tuple[str, Row]]], path: Path) -> Non
     plt.close(figure)
 
 
-def against_samples(axis, lines: Mapping[str, Sequence[tuple[int, float]]], first_style: int = 0) -> None:  # type: ignore[no-untyped-def]
+def against_samples(axis, lines: Mapping[str, Sequence[tuple[int, float]]]) -> None:  # type: ignore[no-untyped-def]
     """Each seed a dot, the mean over seeds a line, both logarithmic."""
-    for (name, points), (colour, marker) in zip(lines.items(), STYLES[first_style:]):
+    for (name, points), (colour, marker) in zip(lines.items(), STYLES):
         if not points:
             continue
         sizes = sorted({n for n, _ in points})

@@ -15,6 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from gortho.baselines import MLP, SDBA, Augerino, LieGAN, LieGG, Method
+from gortho.baselines.mlp import Reader
 from gortho.discovery import Settings, discover
 from gortho.forms import QuadraticForm
 from gortho.nn import EquivariantNet, LearnableForm, network
@@ -199,9 +200,8 @@ class Readings(LieGG):
             made["LieGG, wrong action"] = LieGG(self.output, action=wrong, seed=self.seed)
         for name, method in made.items():
             method.network = self.network
-            if isinstance(method, LieGG | SDBA):
-                some = None if scalars is None else scalars[: method.samples]
-                method.analyse(self.function(some), X[: method.samples])
+            if isinstance(method, Reader):
+                method.read(X, scalars)
             yield name, method
 
 

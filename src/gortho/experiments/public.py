@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from gortho.experiments.figures import _pyplot, against_samples
+from gortho.experiments.figures import against_samples, pyplot
 from gortho.experiments.rows import Job, Row, seeds_of
 from gortho.experiments.tables import markdown, number, of, provenance, spread, write_csv, write_page
 
@@ -49,7 +49,7 @@ def page(rows: Sequence[Row], out: Path, command: str) -> None:
         "train the predictor, with no further validation set. Predictions are taken back to the standard frame "
         "before the error is measured on 5,000 test samples. Mean ± standard deviation over seeds; medians below."
     ]
-    plt = _pyplot()
+    plt = pyplot()
     figure, axes = plt.subplots(1, len(TASKS), figsize=(11.5, 3.9), layout="constrained")
     for axis, task in zip(axes, TASKS):
         at = {n: [r for r in rows if r["task"] == task and r["samples"] == n] for n in sizes}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gortho.experiments.figures import _pyplot, against_samples
+from gortho.experiments.figures import against_samples, pyplot
 from gortho.experiments.rows import Job, Row, seeds_of
 from gortho.experiments.tables import markdown, of, provenance, spread, write_csv, write_page
 
@@ -39,7 +39,7 @@ def page(rows: Sequence[Row], out: Path, command: str) -> None:
         lines.append(line)
     header = ["N", "FOUND", "d_PA, gortho", "d_PA, LieGG", "d_PA, SDBA"]
     header += ["relative MSE, gortho", "relative MSE, LieGG", "seconds, gortho", "seconds, LieGG"]
-    plt = _pyplot()
+    plt = pyplot()
     figure, axis = plt.subplots(figsize=(6.5, 4.2), layout="constrained")
     curves = {
         label: [(r["samples"], r["d_PA"]) for r in rows if r["method"] == m and r["d_PA"]]
