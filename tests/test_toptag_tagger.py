@@ -8,6 +8,7 @@ import torch
 from helpers import normal, stir
 
 import gortho
+from gortho import checkpoints
 from gortho.nn import LearnableForm
 from gortho.toptag import Jets, kernels, metrics
 from gortho.toptag import train as training
@@ -161,17 +162,17 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch):
 
     whole = make()
     expected = train(whole, *samples, **options)
-    save = training._save
+    save = checkpoints.save
 
     def save_then_die(*arguments):
         save(*arguments)
         if arguments[-1] == 2:
             raise Killed
 
-    monkeypatch.setattr(training, "_save", save_then_die)
+    monkeypatch.setattr(checkpoints, "save", save_then_die)
     with pytest.raises(Killed):
         train(make(), *samples, **options, checkpoint=tmp_path / "run.safetensors")
-    monkeypatch.setattr(training, "_save", save)
+    monkeypatch.setattr(checkpoints, "save", save)
     net = make()
     history = train(net, *samples, **options, checkpoint=tmp_path / "run.safetensors")
     assert history.train == expected.train and history.validation == expected.validation

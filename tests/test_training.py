@@ -15,15 +15,9 @@ from helpers import normal, stir
 from safetensors.torch import save_file
 
 from gortho import EquivariantNet, LearnableForm, QuadraticForm, fit
-from gortho.training import (
-    LEAST_SQUARES_COLUMNS,
-    History,
-    learning_rate,
-    least_squares,
-    predict,
-    scaled_mse,
-    solvable,
-)
+from gortho.checkpoints import History
+from gortho.solvers import LEAST_SQUARES_COLUMNS, least_squares, scaled_mse, solvable
+from gortho.training import learning_rate, predict
 
 FORM = QuadraticForm.minkowski(3)
 X = normal(120, 2, 3)

@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 )
 from torch import Tensor
 
+from gortho.checkpoints import History
 from gortho.data import DataError
 from gortho.discovery import Discovery, Settings, Verdict, discover
 from gortho.discovery.discover import SEARCH_SAMPLES, agreement, whitener
@@ -35,7 +36,8 @@ from gortho.discovery.verdict import MAX_SPREAD, NOTHING_EXPLAINED, percent
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.reps import DirectSum, Rep, Scalar
-from gortho.training import History, Loss, fit, predict, split_indices
+from gortho.solvers import Loss
+from gortho.training import fit, predict, split_indices
 
 #: Sizes of the search without a verdict.
 QUICK = Settings(replicas=12, steps=200, drops=((0.3, 5),), refits=4, refit_steps=200, width=24)

@@ -7,76 +7,26 @@ from (seed, epoch) alone, so a run killed at any moment goes on from its last ch
 
 from __future__ import annotations
 
-import copy
-import json
 import math
-import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 from tqdm import tqdm
 
-from gortho import checks
+from gortho import checkpoints, checks
+from gortho.checkpoints import History, snapshot
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import LearnableForm
-from gortho.reps import DirectSum
-
-Loss = Callable[[Tensor, Tensor], Tensor]
+from gortho.solvers import EXACT, Loss, evaluate, least_squares, scaled_mse, second_order, solvable
 
 #: Steps and samples of the convex start: with a known form, a short polynomial is found by linear least squares.
 CONVEX_STEPS = 50
 CONVEX_SAMPLES = 4096
-#: Least squares are solved directly as long as their matrix has no more entries than this, and so many columns.
-LEAST_SQUARES_ENTRIES = 4_000_000
-LEAST_SQUARES_COLUMNS = 1_000
-#: Ridges to choose from on validation data, relative to the largest singular value.
-RIDGES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-9, 1e-11, 1e-13)
-#: A smaller ridge, which means larger weights, must lower the loss to this share.
-WORTH = 0.8
-#: A step counts if it lowers the validation loss to this share: less than that may be luck, under noise.
-NOTABLE = 0.99
-#: Second-order steps look at so many samples at most: beyond, each step costs more than it gains.
-POLISH_SAMPLES = 10_000
-#: A validation loss below this, in units of the target's variance, is rounding: there is nothing left to learn.
-EXACT = {torch.float32: 1e-13, torch.float64: 1e-20}
-
-
-@dataclass
-class History:
-    """What happened in training: losses by epoch, and why it ended.
-
-    With a known form, validation losses begin with those of the convex start; those of polishing come last.
-    """
-
-    train: list[float] = field(default_factory=list)
-    validation: list[float] = field(default_factory=list)
-    best_epoch: int = -1
-    best_validation: float = math.inf
-    seconds: float = 0.0
-    ended: str = "all epochs done"
-
-
-def scaled_mse(net: EquivariantNet) -> Loss:
-    """Mean squared error in units of each output part's own scale, as found by `calibrate`."""
-    rep, n = net.rep, net.n
-
-    def loss(prediction: Tensor, target: Tensor) -> Tensor:
-        pairs = [(prediction, target)]
-        if isinstance(rep, DirectSum):
-            pairs = list(zip(rep.split(prediction, n), rep.split(target, n)))
-        errors = [((p - t) / net.y_scale[i]).square().mean() for i, (p, t) in enumerate(pairs)]
-        return torch.stack(errors).mean()
-
-    return loss
 
 
 def learning_rate(step: int, steps: int, peak: float, warmup: float = 0.02) -> float:
@@ -209,10 +159,10 @@ def fit(
     train = [None if t is None else t.to(fabric.device) for t in train]
     held_out = [None if t is None else t.to(fabric.device) for t in held_out]
 
-    history, best, first_epoch = History(), _snapshot(net), 0
+    history, best, first_epoch = History(), snapshot(net), 0
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None and path.exists():
-        history, best, first_epoch = _load(path, net, optimizer)
+        history, best, first_epoch = checkpoints.load(path, net, optimizer)
     show = sys.stderr.isatty() if progress is None else progress
     bar = tqdm(
         range(first_epoch, epochs), disable=not show or fabric.global_rank != 0, desc="training", unit="epoch"
@@ -225,7 +175,7 @@ def fit(
             history.validation.append(score)
             if score < history.best_validation:
                 history.best_validation, history.best_epoch = score, len(history.validation) - 1
-                best = _snapshot(net)
+                best = snapshot(net)
 
     was_checking, net.check_values = net.check_values, False
     model.train()
@@ -270,7 +220,7 @@ def fit(
             history.seconds = time.perf_counter() - started
             bar.set_postfix(train=f"{history.train[-1]:.2e}", validation=f"{score:.2e}")
             if path is not None and fabric.global_rank == 0:
-                _save(path, net, optimizer, best, history, epoch + 1)
+                checkpoints.save(path, net, optimizer, best, history, epoch + 1)
             if not math.isfinite(history.train[-1]):
                 history.ended = (
                     f"the loss became {history.train[-1]} in epoch {epoch}: try a smaller lr than {lr}"
@@ -288,151 +238,6 @@ def fit(
     return history
 
 
-@torch.no_grad()
-def evaluate(net: EquivariantNet, data: list[Tensor | None], loss: Loss, batch_size: int = 8192) -> float:
-    """The loss over a data set [x, y, point_scalars, sample_scalars], in pieces that fit into memory."""
-    x = data[0]
-    assert x is not None
-    total = 0.0
-    for start in range(0, len(x), batch_size):
-        inputs, target, *given = (None if t is None else t[start : start + batch_size] for t in data)
-        total += float(loss(net(inputs, *given), target)) * len(inputs)  # type: ignore[arg-type]
-    return total / len(x)
-
-
-def second_order(
-    net: EquivariantNet,
-    parameters: list[nn.Parameter],
-    train: list[Tensor | None],
-    held_out: list[Tensor | None],
-    loss: Loss,
-    steps: int,
-) -> Iterator[float]:
-    """Full-batch L-BFGS in float64; yields the validation loss after each tenth step, the network in that state.
-
-    It works on a copy: changing the dtype of the network itself would cut its parameters loose from the hooks by
-    which several processes exchange gradients.
-    """
-    wide = copy.deepcopy(net).double()
-    ids = {id(p) for p in parameters}
-    chosen = [w for w, p in zip(wide.parameters(), net.parameters()) if id(p) in ids]
-    samples = len(train[0])  # type: ignore[arg-type]
-    rows = torch.randperm(samples, generator=torch.Generator().manual_seed(0))[:POLISH_SAMPLES]
-    rows = rows.sort().values.to(net.x_scale.device)
-    inputs, target, *given = (None if t is None else t[rows].double() for t in train)
-    held_out = [None if t is None else t.double() for t in held_out]
-    optimizer = torch.optim.LBFGS(
-        chosen,
-        max_iter=10,
-        history_size=50,
-        tolerance_grad=0.0,  # losses of 1e-9 are nothing unusual here: the defaults would stop at once
-        tolerance_change=0.0,
-        line_search_fn="strong_wolfe",
-    )
-
-    def closure() -> Tensor:
-        optimizer.zero_grad()
-        value = loss(wide(inputs, *given), target)  # type: ignore[arg-type]
-        value.backward()
-        return value
-
-    for _ in range(max(1, steps // 10)):
-        optimizer.step(closure)
-        score = evaluate(wide, held_out, loss)
-        net.load_state_dict(wide.state_dict())
-        yield score
-        if score < EXACT[torch.float64]:
-            return
-
-
-def _rows(net: EquivariantNet, parameters: list[nn.Parameter], data: list[Tensor | None]) -> int:
-    """How many samples a least-squares matrix of these parameters has room for."""
-    columns, entries = sum(p.numel() for p in parameters), net.rep.size(net.n)
-    return min(len(data[0]), LEAST_SQUARES_ENTRIES // (columns * entries))  # type: ignore[arg-type]
-
-
-def solvable(net: EquivariantNet, parameters: list[nn.Parameter], data: list[Tensor | None]) -> bool:
-    """Whether `least_squares` has room for these parameters, with more equations than unknowns if there are any."""
-    columns = sum(p.numel() for p in parameters)
-    rows = _rows(net, parameters, data)
-    return columns <= LEAST_SQUARES_COLUMNS and (rows == len(data[0]) or rows > columns)  # type: ignore[arg-type]
-
-
-def _directional(function: Callable[[Tensor], Tensor], at: Tensor, direction: Tensor) -> Tensor:
-    return torch.func.jvp(function, (at,), (direction,))[1]
-
-
-def least_squares(
-    net: EquivariantNet,
-    parameters: list[nn.Parameter],
-    train: list[Tensor | None],
-    held_out: list[Tensor | None],
-    steps: int = 8,
-    notable: float = NOTABLE,
-) -> Iterator[float]:
-    """Gauss-Newton in float64, the ridge of each step chosen on validation data; yields the validation losses.
-
-    For weights that the output is linear in, one step is the whole solution: laws that are short polynomials of the
-    invariants are then found to rounding. It goes on while a step at least halves the loss. Like `second_order` it
-    works on a copy and leaves the network in the state of the last loss yielded.
-    """
-    wide = copy.deepcopy(net).double()
-    ids = {id(p) for p in parameters}
-    chosen = [name for name, p in net.named_parameters() if id(p) in ids]
-    state = {name: value.detach() for name, value in wide.state_dict(keep_vars=True).items()}
-    rows = _rows(net, parameters, train)
-    inputs, target, *given = (None if t is None else t[:rows].double() for t in train)
-    held_out = [None if t is None else t.double() for t in held_out]
-    shapes = [state[name].shape for name in chosen]
-    loss = scaled_mse(wide)
-
-    def with_values(flat: Tensor) -> dict[str, Tensor]:
-        pieces = flat.split([shape.numel() for shape in shapes])
-        return state | {name: v.reshape(shape) for name, v, shape in zip(chosen, pieces, shapes)}
-
-    def residuals(flat: Tensor) -> Tensor:
-        prediction = torch.func.functional_call(wide, with_values(flat), (inputs, *given))
-        pairs = [(prediction, target)]
-        if isinstance(wide.rep, DirectSum):
-            pairs = list(zip(wide.rep.split(prediction, wide.n), wide.rep.split(target, wide.n)))  # type: ignore[arg-type]
-        parts = [(p - t) / (wide.y_scale[i] * p.numel() ** 0.5) for i, (p, t) in enumerate(pairs)]
-        return torch.cat([part.flatten() for part in parts])
-
-    def score(flat: Tensor) -> float:
-        wide.load_state_dict(with_values(flat))
-        return evaluate(wide, held_out, loss)
-
-    flat = torch.cat([state[name].flatten() for name in chosen])
-    lowest = score(flat)
-    for _ in range(steps):
-        directions = torch.eye(len(flat), dtype=flat.dtype, device=flat.device)
-        column = partial(_directional, residuals, flat)
-        J = torch.func.vmap(column, chunk_size=16)(directions).mT
-        r = residuals(flat)
-        units = J.norm(dim=0)
-        units[units <= 1e-12 * units.max()] = math.inf  # what does not act does not move
-        Q, R = torch.linalg.qr(J / units)
-        U, sigma, V = torch.linalg.svd(R, full_matrices=False)
-        projected = U.mT @ (Q.mT @ r)
-        best: tuple[float, Tensor] | None = None
-        for ridge in RIDGES:
-            damped = sigma / (sigma.square() + (ridge * sigma[0]).square())
-            moved = (
-                (flat - V.mT @ (damped * projected) / units).to(net.x_scale.dtype).double()
-            )  # as it is kept
-            value = score(moved)
-            if math.isfinite(value) and (best is None or value < WORTH * best[0]):
-                best = value, moved
-        if best is None or best[0] > notable * lowest:
-            return
-        enough = best[0] > 0.5 * lowest or best[0] < EXACT[net.x_scale.dtype]
-        lowest, flat = best
-        net.load_state_dict(with_values(flat))
-        yield lowest
-        if enough:
-            return
-
-
 def predict(net: EquivariantNet, x: Any, point_scalars: Any = None, sample_scalars: Any = None) -> Tensor:
     """Predict for a whole data set in pieces, after checking it."""
     given = [
@@ -447,50 +252,3 @@ def predict(net: EquivariantNet, x: Any, point_scalars: Any = None, sample_scala
             for i in range(0, len(X), 8192)
         ]
     return torch.cat(pieces)
-
-
-def _snapshot(net: nn.Module) -> dict[str, Tensor]:
-    return {name: tensor.detach().clone() for name, tensor in net.state_dict().items()}
-
-
-def _save(path: Path, net: nn.Module, optimizer: Any, best: dict, history: History, epoch: int) -> None:
-    tensors = {f"net.{k}": v for k, v in net.state_dict().items()} | {f"best.{k}": v for k, v in best.items()}
-    for index, state in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{index}.{k}": torch.as_tensor(v) for k, v in state.items()}
-    tensors = {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}
-    note = {
-        "epoch": str(epoch),
-        "history": json.dumps(vars(history)),
-        "format": "gortho training checkpoint 1",
-    }
-    temporary = path.with_name(path.name + f".{os.getpid()}.tmp")
-    save_file(tensors, temporary, metadata=note)
-    os.replace(temporary, path)  # a kill leaves either the old checkpoint or the new one
-
-
-def _load(path: Path, net: nn.Module, optimizer: Any) -> tuple[History, dict[str, Tensor], int]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            note = file.metadata() or {}
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except Exception as error:
-        raise ValueError(f"checkpoint {path} cannot be read ({error}): delete it to start anew") from None
-    if "history" not in note:
-        raise ValueError(f"{path} is no training checkpoint: choose another file name")
-
-    def section(prefix: str) -> dict[str, Tensor]:
-        return {k[len(prefix) :]: v for k, v in tensors.items() if k.startswith(prefix)}
-
-    try:
-        net.load_state_dict(section("net."))
-    except RuntimeError as error:
-        raise ValueError(
-            f"checkpoint {path} belongs to another network ({error}): delete it or choose another file"
-        ) from None
-    state = optimizer.state_dict()
-    restored: dict[int, dict[str, Tensor]] = {}
-    for key, value in section("optimizer.").items():
-        index, name = key.split(".", 1)
-        restored.setdefault(int(index), {})[name] = value
-    optimizer.load_state_dict({**state, "state": restored})
-    return History(**json.loads(note["history"])), section("best."), int(note["epoch"])

@@ -27,7 +27,8 @@ from gortho.forms import QuadraticForm
 from gortho.nn.form import FixedForm
 from gortho.nn.plain import PlainNet
 from gortho.reps import Rep, as_rep
-from gortho.training import check_data, learning_rate, scaled_mse, split_indices
+from gortho.solvers import scaled_mse
+from gortho.training import check_data, learning_rate, split_indices
 
 KINDS = ("box", "learnt")
 #: So many neighbours in a batch share a transformation: matrix exponentials are half of the cost otherwise.

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from gortho.checkpoints import History
 from gortho.discovery.peers import paired_p, squared_errors
 from gortho.discovery.problem import Problem, fit_predictor
 from gortho.discovery.replicas import Data
@@ -15,16 +16,8 @@ from gortho.discovery.result import Discovery, build_network
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import LearnableForm
-from gortho.training import (
-    NOTABLE,
-    History,
-    evaluate,
-    least_squares,
-    predict,
-    scaled_mse,
-    second_order,
-    solvable,
-)
+from gortho.solvers import NOTABLE, evaluate, least_squares, scaled_mse, second_order, solvable
+from gortho.training import predict
 
 #: A polynomial that leaves less than this share of the variance unexplained is taken for the law itself.
 LAW = 1e-10

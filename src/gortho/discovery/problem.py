@@ -10,11 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gortho.checkpoints import History
 from gortho.discovery.joint import Settings, search
 from gortho.discovery.replicas import Data
 from gortho.nn.exact import EquivariantNet
 from gortho.reps import Rep
-from gortho.training import History, fit
+from gortho.training import fit
 
 
 def as_data(parts: tuple, rows: Tensor) -> list[Tensor | None]:

@@ -14,7 +14,8 @@ from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
-from gortho.training import learning_rate, scaled_mse
+from gortho.solvers import scaled_mse
+from gortho.training import learning_rate
 
 #: A data set as the networks take it: x, y, point scalars, sample scalars.
 Data = Sequence[Tensor | None]

@@ -20,11 +20,13 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from gortho import checkpoints
+from gortho.checkpoints import History, snapshot
 from gortho.nn.form import LearnableForm
 from gortho.toptag import metrics
 from gortho.toptag.jets import Jets
 from gortho.toptag.tagger import Tagger
-from gortho.training import History, _load, _save, _snapshot, learning_rate
+from gortho.training import learning_rate
 
 #: Batches whose jets are sorted by length among each other when jets are bucketed.
 CHUNK = 64
@@ -269,10 +271,10 @@ def train(
     )
     mean = copy.deepcopy(net)
     both = nn.ModuleDict({"net": net, "mean": mean})
-    history, best, first = History(), _snapshot(mean), 0
+    history, best, first = History(), snapshot(mean), 0
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None and path.exists():
-        history, best, first = _load(path, both, step.optimizer)
+        history, best, first = checkpoints.load(path, both, step.optimizer)
     averaged: list[Tensor] = list(mean.parameters())
     weights: list[Tensor] = list(net.parameters())
     show = sys.stderr.isatty() if progress is None else progress
@@ -302,11 +304,11 @@ def train(
                 history.validation.append(score["loss"])
                 if score["loss"] < history.best_validation:
                     history.best_validation, history.best_epoch = score["loss"], epoch
-                    best = _snapshot(mean)
+                    best = snapshot(mean)
                 history.seconds = time.perf_counter() - started
                 bar.set_postfix(train=f"{history.train[-1]:.4f}", accuracy=f"{score['accuracy']:.4f}")
                 if path is not None:
-                    _save(path, both, step.optimizer, best, history, epoch + 1)
+                    checkpoints.save(path, both, step.optimizer, best, history, epoch + 1)
                 if not math.isfinite(history.train[-1]):
                     history.ended = (
                         f"the loss became {history.train[-1]} in epoch {epoch}: try a smaller lr than {lr}"
