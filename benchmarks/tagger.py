@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,9 @@ from torch import Tensor
 
 import gortho
 from gortho.nn import LearnableForm
-from gortho.toptag import kernels
-from gortho.toptag.jets import Jets
+from gortho.toptag import kernels, samples
+from gortho.toptag.blind import find_form
+from gortho.toptag.frames import hidden_frame, label_free, minkowski_in, seen
 from gortho.toptag.tagger import SPURIONS, Tagger
 from gortho.toptag.train import Sample, Stepper, evaluate, train
 
@@ -57,7 +57,7 @@ def make(
     spurions = torch.tensor(vectors, dtype=torch.float64).reshape(-1, 4)
     form: Any = gortho.QuadraticForm.minkowski()
     if M is not None:
-        spurions, form = spurions @ M.mT, hidden(M)
+        spurions, form = spurions @ M.mT, minkowski_in(M)
     if options.learn_form:
         form = LearnableForm(4, seed=seed, start=start)
     return Tagger(
@@ -72,12 +72,6 @@ def make(
         fused=fused,
         seed=seed,
     )
-
-
-def hidden(M: Tensor) -> gortho.QuadraticForm:
-    """The form of momenta that were mapped by M: M⁻ᵀ η M⁻¹."""
-    inverse = torch.linalg.inv(M)
-    return gortho.QuadraticForm(inverse.mT @ gortho.QuadraticForm.minkowski().matrix @ inverse)
 
 
 def synthetic(jets: int, points: int, full: bool) -> Sample:
@@ -242,39 +236,12 @@ def check(options: argparse.Namespace, device: torch.device) -> None:
 
 
 def load(options: argparse.Namespace) -> tuple[Sample, Sample, Sample]:
-    """Training jets of all files, validation and test jets of those that have them."""
-    parts: dict[str, list[Sample]] = {"train": [], "validation": [], "test": []}
-    for path in options.train:
-        jets = Jets.from_npz(path) if path.suffix == ".npz" else Jets.open(path)
-        for name, found in parts.items():
-            rows = jets.split(name)
-            if len(rows):
-                found.append(Sample.of(jets, rows, options.constituents))
-    missing = [name for name, found in parts.items() if not found]
-    if missing:
-        sys.exit(f"no {missing[0]} jets in {', '.join(map(str, options.train))}")
-    joined = []
-    for found in parts.values():
-        total = found[0]
-        for more in found[1:]:
-            total = total + more
-        joined.append(total)
+    """Training jets of all files, or so many of them, and all validation and test jets."""
+    training, validation, test = samples.load(options.train, options.constituents)
     if options.jets:
-        few = torch.randperm(len(joined[0]), generator=torch.Generator().manual_seed(0))[: options.jets]
-        joined[0] = Sample(joined[0].x[few], joined[0].mask[few], joined[0].label[few])
-    return joined[0], joined[1], joined[2]
-
-
-def label_free(sample: Sample) -> gortho.QuadraticForm:
-    """The form that comes closest to xᵀAx = 0 for all constituents: with massless ones it needs no label (M9)."""
-    x = sample.x[sample.mask][:200_000].double().cpu()
-    x = x / x.norm(dim=-1, keepdim=True)
-    i, j = torch.triu_indices(4, 4)
-    monomials = x[:, i] * x[:, j] * torch.where(i == j, 1.0, 2.0**0.5)
-    solution = torch.linalg.eigh(monomials.mT @ monomials).eigenvectors[:, 0]
-    A = torch.zeros(4, 4, dtype=torch.float64)
-    A[i, j] = solution / torch.where(i == j, 1.0, 2.0**0.5)
-    return gortho.QuadraticForm(A + A.triu(1).mT)
+        few = torch.randperm(len(training), generator=torch.Generator().manual_seed(0))[: options.jets]
+        training = samples.take(training, few)
+    return training, validation, test
 
 
 def search(
@@ -296,17 +263,11 @@ def search(
 
 def accuracy(options: argparse.Namespace, device: torch.device) -> None:
     started = time.perf_counter()
-    samples = list(load(options))
-    M = None
-    if options.frame is not None:  # momenta seen in an unknown frame
-        generator = torch.Generator().manual_seed(options.frame)
-        left, _, right = torch.linalg.svd(torch.randn(4, 4, dtype=torch.float64, generator=generator))
-        M = left * torch.linspace(0.6, 1.6, 4, dtype=torch.float64) @ right
-        for sample in samples:
-            sample.x = (sample.x.double() @ M.mT).float()
-    training, validation, test = (sample.to(device) for sample in samples)
-    say(jets=[len(s) for s in samples], loaded_s=round(time.perf_counter() - started, 1), device=str(device))
-    truth = gortho.QuadraticForm.minkowski() if M is None else hidden(M)
+    parts = load(options)
+    M = None if options.frame is None else hidden_frame(options.frame)
+    training, validation, test = ((s if M is None else seen(s, M)).to(device) for s in parts)
+    say(jets=[len(s) for s in parts], loaded_s=round(time.perf_counter() - started, 1), device=str(device))
+    truth = minkowski_in(M)
 
     def fit(seed: int, start: Any, epochs: int, checkpoint: str | None = None) -> tuple[Tagger, Any]:
         net = make(options, seed, False if options.plain else None, M, start).to(device)
@@ -334,7 +295,10 @@ def accuracy(options: argparse.Namespace, device: torch.device) -> None:
     found: list[dict[str, Any]] = []
     for seed in range(options.seed, options.seed + options.seeds):
         began = time.perf_counter()
-        start = label_free(training) if options.start == "label-free" else None
+        start = {"random": None, "labels": find_form, "label-free": label_free}[options.start]
+        start = start(training) if callable(start) else None
+        if start is not None:
+            say(start=options.start, cosine=start.cosine(truth), d_PA=start.algebra_distance(truth))
         if options.learn_form and options.starts:
             start = search(options, fit, seed, truth)
         searched = time.perf_counter() - began
@@ -377,7 +341,7 @@ def main() -> None:
     parser.add_argument("--references", type=int, default=0, help="so many learnt reference vectors")
     parser.add_argument("--learn-form", action="store_true", help="learn the form from a random start")
     parser.add_argument(
-        "--start", choices=("random", "label-free"), default="random", help="of a learnt form"
+        "--start", choices=("random", "labels", "label-free"), default="random", help="of a learnt form"
     )
     parser.add_argument(
         "--starts", type=int, default=0, help="so many random forms are tried in short runs first"

@@ -18,6 +18,10 @@ from gortho.reps import Rep
 from gortho.training import fit
 
 
+#: Final fits go through the samples at least so often: with many samples a fixed number of steps would be too few.
+PASSES = 50
+
+
 def as_data(parts: tuple, rows: Tensor) -> list[Tensor | None]:
     return [None if part is None else torch.as_tensor(part)[rows] for part in parts]
 
@@ -105,7 +109,7 @@ def fit_predictor(
         point_scalars=scalars[0],
         sample_scalars=scalars[1],
         validation=tuple(single(validation)),
-        epochs=max(5, math.ceil(clock.steps * batch_size / samples)),
+        epochs=max(5, int(PASSES * clock.share), math.ceil(clock.steps * batch_size / samples)),
         batch_size=batch_size,
         lr=lr,
         polish=max(10, int(clock.polish * min(2.0, max(0.5, 2_000 / samples)))),

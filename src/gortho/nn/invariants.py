@@ -153,7 +153,12 @@ class TupleCoefficients(nn.Module):
 
 
 class Committee(nn.Module):
-    """The mean of several coefficient networks. Outputs are linear in coefficients, so it is the mean of outputs."""
+    """The mean of several coefficient networks; for scalar outputs without the largest and the smallest.
+
+    Outputs are linear in coefficients, so it is the mean of outputs. Members agree where there are data; beyond, one
+    may go astray, and a single coefficient shows which. With several coefficients to an output they need not be
+    unique, so none is left out there.
+    """
 
     def __init__(self, members: Sequence[nn.Module]):
         super().__init__()
@@ -161,4 +166,9 @@ class Committee(nn.Module):
 
     def forward(self, *invariants: Tensor | None) -> list[list[Tensor]]:
         each = [member(*invariants) for member in self.members]
-        return [[torch.stack(same).mean(0) for same in zip(*part)] for part in zip(*each)]
+        return [self._together([torch.stack(same) for same in zip(*part)]) for part in zip(*each)]
+
+    def _together(self, part: list[Tensor]) -> list[Tensor]:
+        if len(part) == 1 and part[0].ndim == 2 and len(self.members) > 2:  # (members, samples): a scalar
+            part = [part[0].sort(0).values[1:-1]]
+        return [c.mean(0) for c in part]
