@@ -1,12 +1,16 @@
-"""The commands `toptag generate`, `import` and `summary`."""
+"""The commands `data toptag generate`, `import` and `summary`, and `train toptag`."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    import torch
 
 CARDS = ("3.3.2", "3.4.1")
 OUT = click.argument("out", type=click.Path(path_type=Path))
@@ -183,6 +187,122 @@ def summary(directory: Path, out: Path | None, verify: bool, as_json: bool) -> N
     if out is not None:
         plot(jets, out, directory.name)
         click.echo(f"Picture: {out}", err=as_json)
+
+
+@click.command("toptag")
+@click.argument("data", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DATA...")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default="tagger", show_default=True, help="Directory to write."
+)
+@click.option(
+    "--size",
+    type=click.Choice(["1k", "4k", "11k", "50k", "200k"]),
+    help="About so many parameters: 11k, or 50k on a GPU.",
+)
+@click.option("--width", type=click.IntRange(1), help="Channels of a constituent, instead of --size.")
+@click.option("--pairs", type=click.IntRange(1), help="Channels of a pair, instead of --size.")
+@click.option("--depth", type=click.IntRange(1), help="Message layers, instead of --size.")
+@click.option("--epochs", type=click.IntRange(1), help="Times through the jets: 10, or 40 on a GPU.")
+@click.option("--batch-size", type=click.IntRange(1), default=256, show_default=True, help="Jets of a step.")
+@click.option("--lr", type=click.FloatRange(0, min_open=True), default=3e-3, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--learn-form", is_flag=True, help="Nobody tells the form: it is found from the labels.")
+@click.option("--frame", type=click.IntRange(0), metavar="SEED", help="Hide the momenta in a random frame.")
+@click.option(
+    "--spurions/--no-spurions",
+    default=False,
+    show_default=True,
+    help="Give the beams and the time axis: a little more accurate, invariant only under rotations about the beam.",
+)
+@click.option(
+    "--references",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    metavar="K",
+    help="Learn K reference vectors, which show whether and where the symmetry is broken.",
+)
+@click.option(
+    "--constituents", type=click.IntRange(1), default=64, show_default=True, help="At most so many of a jet."
+)
+@click.option("--jets", type=click.IntRange(3), metavar="N", help="Only so many, picked at random.")
+@click.option("--device", metavar="NAME", help="cpu or cuda; the GPU where there is one.")
+@click.option("--amp", is_flag=True, help="Layers in bfloat16 (GPU).")
+@QUIET
+@click.pass_context
+def train(
+    ctx: click.Context,
+    data: tuple[Path, ...],
+    out: Path,
+    size: str | None,
+    width: int | None,
+    pairs: int | None,
+    depth: int | None,
+    epochs: int | None,
+    device: str | None,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Train a Lorentz-invariant top tagger on DATA, test it, and write model, metrics, pictures and a page.
+
+    DATA are directories that `gortho data toptag` wrote, or .npz files with momenta, offsets, label and split.
+    Interrupted or killed, the same command goes on from the last whole epoch. Under torchrun several processes share
+    the jets.
+
+    \b
+    Examples:
+      gortho train toptag jets --out tagger
+      gortho train toptag jets --size 4k --jets 20000 --epochs 5
+      gortho train toptag jets --learn-form --frame 1 --out blind
+      gortho train toptag jets --references 3 --out broken
+    """
+    from gortho.toptag import parallel
+    from gortho.toptag.saved import SIZES
+    from gortho.toptag.trained import Plan, metrics_table, run
+
+    chosen = pick_device(device)
+    gpu = chosen.type == "cuda"
+    own = {"width": width, "pairs": pairs, "depth": depth}
+    given = {name: value for name, value in own.items() if value is not None}
+    if size and given:
+        raise click.UsageError(
+            f"--size {size} and --{next(iter(given))} contradict each other: give one kind"
+        )
+    shape = SIZES[size or ("50k" if gpu else "11k")] | given
+    plan = Plan(
+        data=tuple(str(path) for path in data), epochs=epochs or (40 if gpu else 10), **shape, **options
+    )
+    found = run(plan, out, chosen, lambda text: click.echo(text, err=True), False if quiet else None)
+    if parallel.place()[0] > 0:
+        return
+    click.echo(metrics_table(found["test"]))
+    if plan.references:
+        click.echo(found["broken_directions"]["words"])
+    if plan.learn_form:
+        click.echo(
+            f"learnt form: |cos| {found['form']['cos']:.6f}, d_PA {found['form']['d_PA']:.2g} to the truth"
+        )
+    click.echo(f"Page: {out / 'index.md'}")
+    if found["ended"].startswith("interrupted"):
+        click.echo(f"{found['ended']}: what is written is of that; the same command goes on.", err=True)
+        ctx.exit(130)
+
+
+def pick_device(name: str | None) -> torch.device:
+    """The device of this name; without one the GPU where there is one, each process its own."""
+    import torch
+
+    from gortho.toptag import parallel
+
+    if name is None:
+        return parallel.local_device()
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"--device {name}: give cpu or cuda") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"--device {name}: torch sees no GPU here, leave it out or give cpu")
+    return device
 
 
 def _shares(text: str) -> tuple[float, float, float]:

@@ -94,9 +94,9 @@ def usable(x: Tensor) -> bool:
     return triton is not None and x.is_cuda and x.dtype == torch.float32 and x.shape[-1] == COMPONENTS
 
 
-#: Rows and channels of one program, and its warps, on the way forward and back.
-FORWARD = (32, 32, 4)
-BACKWARD = (32, 16, 4)
+#: Rows and channels of one program, and its warps, on the way forward and back: the quickest of 18 on an H200.
+FORWARD = (64, 16, 4)
+BACKWARD = (32, 16, 2)
 #: Triton's interpreter, which runs kernels without a GPU, has no approximate functions.
 FAST = os.environ.get("TRITON_INTERPRET", "0") != "1"
 

@@ -34,8 +34,6 @@ SPURIONS: dict[str, list[list[float]]] = {
 #: In float32 a product is known to 1e-3 of that unit or better, so there is nothing to see below.
 PAIR_SCALES = (1e-3, 3e-2, 1.0, 30.0)
 POINT_SCALES = (1e-3, 3e-2, 1.0, 30.0, 1000.0)
-#: A form to be learnt may turn out to make products so much smaller than lengths suggest.
-UNKNOWN = 30.0
 #: Jets from which units are read off.
 CALIBRATION_JETS = 2048
 
@@ -217,18 +215,14 @@ class Tagger(nn.Module):
     def calibrate(self, x: Tensor, mask: Tensor) -> None:
         """Fit units to training jets: one scale for all of x, N̄, and mean and spread of embedded products.
 
-        With a known form the unit is the mean product of two constituents, so it does not depend on the frame.
+        The unit is the mean product of two constituents, so with a known form it does not depend on the frame; a form
+        that is learnt had better start near (`gortho.toptag.blind`).
         """
         x, mask = x[:CALIBRATION_JETS].to(self.x_scale), mask[:CALIBRATION_JETS].to(self.x_scale.device)
         jets = Jetwise(mask, self.typical, False)
         self.typical.fill_(jets.number.mean())
         x = torch.where(mask[..., None], x, 0.0)
-        if isinstance(self.form, FixedForm):
-            square = kernels.products(*self.sides(x)).abs().sum() / jets.number.square().sum()
-        else:
-            square = (
-                x.square().sum() / (self.n * jets.number.sum()) * 4
-            )  # of the order of products of unequal vectors
+        square = kernels.products(*self.sides(x)).abs().sum() / jets.number.square().sum()
         self.x_scale.fill_(_positive(square.sqrt()))
         jets = Jetwise(mask, self.typical, False)
         x = x / self.x_scale

@@ -1,8 +1,11 @@
-"""Training of taggers: one process, on a CPU or one GPU, all jets on the device.
+"""Training of taggers, on a CPU, a GPU or in several processes, all jets on the device.
 
 Batches follow from (seed, epoch) alone, so a run that was killed goes on from its checkpoint as if nothing had
 happened. On CUDA a whole step, from picking jets to updating weights, is recorded once as a CUDA graph for each length
 of jets and then replayed, because the kernels of such a small network take less time than starting them.
+
+Under torchrun every process reads its own share of the jets (`gortho.toptag.parallel.shard`), makes its part of each
+batch from them, and the gradients are averaged: that is the step which one process would make with the parts together.
 """
 
 from __future__ import annotations
@@ -23,15 +26,18 @@ from tqdm import tqdm
 from gortho import checkpoints
 from gortho.checkpoints import History, snapshot
 from gortho.nn.form import LearnableForm
-from gortho.toptag import metrics
+from gortho.toptag import metrics, parallel
 from gortho.toptag.jets import Jets
-from gortho.toptag.tagger import Tagger
+from gortho.toptag.tagger import CALIBRATION_JETS, Tagger
 from gortho.training import learning_rate
 
 #: Batches whose jets are sorted by length among each other when jets are bucketed.
 CHUNK = 64
 #: Lengths of bucketed jets are multiples of this.
 LENGTH_STEP = 16
+#: Learning rate of a form in units of that of the weights: m² is a hundredth of E² or less, so a form's entries count
+#: to so many digits. `gortho.toptag.page` says how it was chosen.
+FORM_SHARE = 1 / 30
 #: Steps run before a CUDA graph is recorded.
 WARM_UP = 3
 
@@ -48,6 +54,8 @@ class Sample:
     def of(cls, jets: Jets, rows: Any = slice(None), max_constituents: int = 64) -> Sample:
         """Chosen rows of `Jets`."""
         rows = np.atleast_1d(np.arange(len(jets))[rows])
+        if len(rows) == 0:
+            raise ValueError("no jet is selected: give at least one row")
         pieces = [jets.padded(rows[i : i + 50_000], max_constituents) for i in range(0, len(rows), 50_000)]
         x, mask = (torch.cat(part) for part in zip(*pieces))
         return cls(x, mask, torch.from_numpy(np.asarray(jets.label[rows], dtype=np.float32)))
@@ -93,7 +101,7 @@ class Stepper:
     Args:
         net: the tagger; it stays as it is, also when a compiled copy of it does the work.
         data: training jets, on the device of the network.
-        batch_size: jets of a step.
+        batch_size: jets of a step, in each process.
         lr, form_lr, weight_decay, clip: as in `train`.
         drop: share of constituents left out at random.
         amp: layers in bfloat16; products, embeddings and sums stay in float32.
@@ -129,7 +137,7 @@ class Stepper:
             {"params": [p for p in weights if p.ndim <= 1], "peak": lr, "weight_decay": 0.0},
         ]
         if form:
-            peak = 3 * lr if form_lr is None else form_lr
+            peak = FORM_SHARE * lr if form_lr is None else form_lr
             groups.append({"params": form, "peak": peak, "weight_decay": 0.0})
         for group in groups:
             group["lr"] = torch.tensor(lr, device=self.device) if self.graph else lr
@@ -137,7 +145,7 @@ class Stepper:
         self.optimizer = torch.optim.AdamW(groups, fused=fused, capturable=self.graph)
         self.model: Any = torch.compile(net, dynamic=False) if compile else net
         self.rows = torch.zeros(batch_size, dtype=torch.int64, device=self.device)
-        self.total = torch.zeros((), device=self.device)
+        self.total = data.label.new_zeros(())
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
         self.pool: Any = None
 
@@ -171,6 +179,7 @@ class Stepper:
         loss = nn.functional.binary_cross_entropy_with_logits(logits.to(label.dtype), label)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
+        parallel.average_gradients(self.parameters)
         if self.clip:
             nn.utils.clip_grad_norm_(self.parameters, self.clip, foreach=True)
         self.optimizer.step()
@@ -232,8 +241,10 @@ def train(
 
     Args:
         net: the tagger; its form is trained too if it is a `LearnableForm`.
-        train, validation: jets; they are brought to the network's device.
-        lr, form_lr: peak learning rates of AdamW for the weights and for the form (three times ``lr`` by default),
+        train, validation: jets; they are brought to the network's device. Of several processes each is given its own,
+            ``Sample.of(jets, shard(rows))``.
+        batch_size: jets of a step, of all processes together.
+        lr, form_lr: peak learning rates of AdamW for the weights and for the form (`FORM_SHARE` of it by default),
             with a linear warm-up and a cosine to zero.
         average: decay of the running mean of weights that is validated and kept; 0 keeps the weights themselves.
         drop: share of constituents left out at random in training.
@@ -241,25 +252,36 @@ def train(
             skips padding by itself.
         amp: layers in bfloat16.
         compile: compile the network first.
-        graph: record steps as CUDA graphs; by default on CUDA.
+        graph: record steps as CUDA graphs; by default on CUDA with one process.
         calibrate: fit the network's units to the training jets first.
-        checkpoint: file (.safetensors) written after each epoch and resumed from if it exists.
+        checkpoint: file (.safetensors) written after each epoch and resumed from if it exists; all processes read it.
         progress: show a progress bar; by default when a person is watching.
+
+    Several processes, started by torchrun, all call this and all end with the same weights.
     """
     device, dtype = net.x_scale.device, net.x_scale.dtype
-    batch_size = min(batch_size, len(train))
+    rank, world = parallel.start(device)
+    jets = _jets_of_each(train)
+    batch_size = min(batch_size, jets * world)
     if epochs < 1 or batch_size < 1:
         raise ValueError(f"epochs = {epochs}, batch_size = {batch_size}: both are at least 1")
+    if batch_size % world:
+        raise ValueError(f"batch_size = {batch_size}: give a multiple of the {world} processes")
+    part = batch_size // world
     train, validation = train.to(device, dtype), validation.to(device, dtype)
     longest = train.x.shape[1]
     if calibrate:
-        net.calibrate(train.x, train.mask)
+        some = min(jets, math.ceil(CALIBRATION_JETS / world))
+        pieces = parallel.gather((train.x[:some].cpu(), train.mask[:some].cpu()))
+        net.calibrate(*(torch.cat(kind) for kind in zip(*pieces)))
+    if world > 1:
+        net.load_state_dict(parallel.gather({k: v.cpu() for k, v in net.state_dict().items()})[0])
     positions = torch.arange(1, longest + 1, device=device)
-    lengths = (train.mask * positions).amax(1).cpu()
+    lengths = (train.mask[:jets] * positions).amax(1).cpu()
     step = Stepper(
         net,
         train,
-        batch_size,
+        part,
         lr=lr,
         form_lr=form_lr,
         weight_decay=weight_decay,
@@ -267,7 +289,7 @@ def train(
         drop=drop,
         amp=amp,
         compile=compile,
-        graph=device.type == "cuda" if graph is None else graph,
+        graph=(device.type == "cuda" and world == 1) if graph is None else graph,
     )
     mean = copy.deepcopy(net)
     both = nn.ModuleDict({"net": net, "mean": mean})
@@ -275,22 +297,28 @@ def train(
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None and path.exists():
         history, best, first = checkpoints.load(path, both, step.optimizer)
+    if len(set(parallel.gather((first, history.best_validation)))) > 1:
+        raise ValueError(
+            f"the processes found different checkpoints at {path}: put it where all of them see it, or delete it"
+        )
     averaged: list[Tensor] = list(mean.parameters())
     weights: list[Tensor] = list(net.parameters())
     show = sys.stderr.isatty() if progress is None else progress
-    bar = tqdm(range(first, epochs), disable=not show, desc="training", unit="epoch")
+    hide = not show or rank != 0
+    bar = tqdm(range(first, epochs), "training", initial=first, total=epochs, unit="epoch", disable=hide)
     started = time.perf_counter() - history.seconds
     try:
         with torch.random.fork_rng(devices=[device.index] if device.type == "cuda" else []):
             for epoch in bar:
-                order, cuts = plan(lengths, batch_size, seed, epoch, longest, bucket)
-                rows = order.to(device).split(batch_size)
+                order, cuts = plan(lengths, part, seed, epoch, longest, bucket)
+                cuts = [max(cut) for cut in zip(*parallel.gather(cuts))]
+                rows = order.to(device).split(part)
                 net.train()
-                for cut in set(cuts) if step.graph else ():
+                for cut in sorted(set(cuts)) if step.graph else ():
                     if cut not in step.graphs:
                         step.rows.copy_(rows[0])
                         step.record(cut)
-                torch.manual_seed(seed * 1_000_003 + epoch)
+                torch.manual_seed((seed * 1_000_003 + epoch) * world + rank)
                 step.total.zero_()
                 for i, cut in enumerate(cuts):
                     done = epoch * len(cuts) + i
@@ -298,8 +326,8 @@ def train(
                     step(rows[i], cut)
                     keep = min(average, (done + 1) / (done + 10))  # short memory at first
                     with torch.no_grad():
-                        torch._foreach_lerp_(averaged, weights, 1 - keep if average else 1.0)
-                history.train.append(float(step.total) / len(cuts))
+                        torch._foreach_lerp_(averaged, weights, 1 - keep)
+                history.train.append(sum(parallel.gather(float(step.total))) / world / len(cuts))
                 score = validate(mean, validation)
                 history.validation.append(score["loss"])
                 if score["loss"] < history.best_validation:
@@ -307,8 +335,9 @@ def train(
                     best = snapshot(mean)
                 history.seconds = time.perf_counter() - started
                 bar.set_postfix(train=f"{history.train[-1]:.4f}", accuracy=f"{score['accuracy']:.4f}")
-                if path is not None:
+                if path is not None and rank == 0:
                     checkpoints.save(path, both, step.optimizer, best, history, epoch + 1)
+                parallel.gather(None)  # no process is ahead of the checkpoint
                 if not math.isfinite(history.train[-1]):
                     history.ended = (
                         f"the loss became {history.train[-1]} in epoch {epoch}: try a smaller lr than {lr}"
@@ -320,6 +349,17 @@ def train(
         net.load_state_dict(best)
         net.eval()
     return history
+
+
+def _jets_of_each(train: Sample) -> int:
+    """Jets that every process trains on: as many as the one with the fewest has."""
+    found = parallel.gather((tuple(train.x.shape), float(train.x[:64].double().sum())))
+    shapes = [shape for shape, _ in found]
+    if len({shape[1:] for shape in shapes}) > 1:
+        raise ValueError(f"the processes hold jets of shapes {shapes}: give all the same max_constituents")
+    if len(set(found)) < len(found):
+        raise ValueError("processes hold the same jets: give each its own, Sample.of(jets, shard(rows))")
+    return min(shape[0] for shape in shapes)
 
 
 @torch.no_grad()
@@ -337,10 +377,12 @@ def logits(net: Tagger, sample: Sample, batch_size: int = 1024) -> Tensor:
 
 
 def validate(net: Tagger, sample: Sample) -> dict[str, float]:
-    """Cross entropy and accuracy."""
+    """Cross entropy and accuracy, over the jets of all processes."""
     scores, label = logits(net, sample).double(), sample.label.cpu().double()
-    loss = nn.functional.binary_cross_entropy_with_logits(scores, label)
-    return {"loss": float(loss), "accuracy": float(((scores > 0) == (label > 0.5)).double().mean())}
+    loss = nn.functional.binary_cross_entropy_with_logits(scores, label, reduction="sum")
+    right = ((scores > 0) == (label > 0.5)).sum()
+    total, rights, count = map(sum, zip(*parallel.gather((float(loss), int(right), len(sample)))))
+    return {"loss": total / count, "accuracy": rights / count}
 
 
 def evaluate(net: Tagger, sample: Sample) -> dict[str, float | None]:

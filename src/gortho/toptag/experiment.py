@@ -1,0 +1,280 @@
+"""`gortho reproduce toptag`: every method on the same jets, a row for each method, share of the jets and seed.
+
+Rows are kept as they come (JSON lines), so a stopped run goes on where it was; `gortho.toptag.page` makes the page.
+Everything is chosen on validation jets; test jets are scored once, in the end.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from gortho.baselines.base import form_of_generators, generator_distance
+from gortho.checkpoints import History
+from gortho.experiments.rows import Row, facts, read_rows, seeds_of
+from gortho.forms import QuadraticForm
+from gortho.nn.form import LearnableForm
+from gortho.toptag import metrics, rivals
+from gortho.toptag.blind import find_form
+from gortho.toptag.frames import hidden_frame, label_free, minkowski_in, seen
+from gortho.toptag.masses import with_masses
+from gortho.toptag.pictures import roc
+from gortho.toptag.samples import share
+from gortho.toptag.saved import SIZES, detector_axes
+from gortho.toptag.tagger import Tagger
+from gortho.toptag.train import Sample, logits, train
+
+KNOWN, GIVEN, UNKNOWN = "gortho, η known", "gortho, η known, beams and time given", "gortho, form unknown"
+MOMENTA, RELATIVE, FLAT = (
+    "set network, momenta",
+    "set network, η and φ about the jet",
+    "MLP of leading momenta",
+)
+BOX, LEARNT = "Augerino, box", "Augerino, learnt generators"
+#: LieGG is read off each network that knows of no form.
+READINGS = {
+    FLAT: "LieGG on the MLP",
+    MOMENTA: "LieGG on the set network, momenta",
+    RELATIVE: "LieGG on the set network, η and φ",
+}
+MASSLESS, MASSIVE = "massless", "pions and kaons"
+#: Fractions of the jets are validated on the same fraction, at least so many.
+LEAST_VALIDATION = 500
+
+#: Seeds from here on: test results of seed 10 were seen while the rate of a learnt form was being chosen.
+FIRST_SEED = 20
+
+Samples = tuple[Sample, Sample, Sample]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What every method is given: epochs and batches of training, and at least so many steps where jets are few."""
+
+    size: str = "50k"
+    epochs: int = 30
+    batch_size: int = 256
+    constituents: int = 64
+    least_steps: int = 2_000
+    fractions: tuple[float, ...] = (0.005, 0.01, 0.05, 1.0)
+
+    def __str__(self) -> str:
+        each = {name: value for name, value in asdict(self).items() if name != "fractions"}
+        return ", ".join(f"{name} {value}" for name, value in each.items())
+
+
+FULL = Budget()
+QUICK = Budget("4k", epochs=10, batch_size=32, constituents=40, least_steps=100, fractions=(0.05, 0.2, 1.0))
+#: Jets of a quick run.
+QUICK_JETS = 2_000
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to measure: a method with a seed on a share of the training jets; hidden: in a frame of its own."""
+
+    data: str
+    method: str
+    seed: int
+    budget: str
+    fraction: float = 1.0
+    inputs: str = MASSLESS
+    hidden: bool = False
+
+
+#: What each part measures: (method, inputs, hidden frame); "fractions" on every share of the jets.
+PARTS: dict[str, list[tuple[str, str, bool]]] = {
+    "known": [(KNOWN, MASSLESS, False), (GIVEN, MASSLESS, False)],
+    "unknown": [(UNKNOWN, MASSLESS, True)],
+    "massive": [(KNOWN, MASSIVE, False), (UNKNOWN, MASSIVE, True)],
+    "baselines": [(method, MASSLESS, False) for method in (FLAT, MOMENTA, RELATIVE, BOX, LEARNT)],
+    "fractions": [(method, MASSLESS, False) for method in (KNOWN, GIVEN, MOMENTA, RELATIVE)],
+}
+
+
+def jobs(data: str, seeds: int, budget: Budget, parts: Sequence[str] = ()) -> list[Job]:
+    """The jobs of these parts (all by default), seed by seed: a run that is stopped early has a bit of everything."""
+    unknown = [name for name in parts if name not in PARTS]
+    if unknown:
+        raise ValueError(f"there is no part {unknown[0]!r}: choose from {', '.join(PARTS)}")
+    made = [
+        Job(data, method, seed, str(budget), fraction, inputs, hidden)
+        for seed in seeds_of(seeds, FIRST_SEED)
+        for part in parts or PARTS
+        for method, inputs, hidden in PARTS[part]
+        for fraction in (budget.fractions if part == "fractions" else (1.0,))
+    ]
+    return list(dict.fromkeys(made))
+
+
+def run(
+    jobs: Sequence[Job],
+    samples: Samples,
+    budget: Budget,
+    store: Path,
+    device: torch.device,
+    progress: bool = True,
+) -> None:
+    """Measure the jobs that no row answers; each appends its rows when it is done."""
+    store.parent.mkdir(parents=True, exist_ok=True)
+    todo = missing(jobs, read_rows(store))
+    with tqdm(todo, desc="top tagging", unit="fit", disable=not progress) as bar:
+        for job in bar:
+            bar.set_postfix_str(f"{job.method}, {job.fraction:.1%} of jets, seed {job.seed}")
+            rows = measure(job, samples, budget, device)
+            with open(store, "a", encoding="utf-8") as file:
+                file.write("".join(json.dumps(row) + "\n" for row in reversed(rows)))
+
+
+def missing(jobs: Sequence[Job], rows: Sequence[Row]) -> list[Job]:
+    """The jobs that no row answers."""
+    done = {_key(row) for row in rows}
+    return [job for job in jobs if _key(asdict(job)) not in done]
+
+
+def select(jobs: Sequence[Job], rows: Sequence[Row]) -> list[Row]:
+    """The rows of these jobs, with what was read off the same networks; each once, the latest."""
+    wanted = {_key(asdict(job)) for job in jobs}
+    wanted |= {_key(asdict(job) | {"method": READINGS[job.method]}) for job in jobs if job.method in READINGS}
+    return list({_key(row): row for row in rows if _key(row) in wanted}.values())
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    return tuple(row.get(name) for name in Job.__dataclass_fields__)
+
+
+def measure(job: Job, samples: Samples, budget: Budget, device: torch.device) -> list[Row]:
+    """Train, then test; a second row where LieGG is read off the network."""
+    training, validation, test = samples
+    if job.inputs == MASSIVE:
+        training, validation, test = (with_masses(s, k) for k, s in enumerate(samples))
+    training = share(training, job.fraction, job.seed)
+    validation = share(validation, job.fraction, job.seed, LEAST_VALIDATION)
+    M = hidden_frame(job.seed) if job.hidden else None
+    if M is not None:
+        training, validation, test = (seen(s, M) for s in (training, validation, test))
+    truth = minkowski_in(M)
+    fit = Fit(job, budget, training, validation, device, truth, M)
+    began = time.perf_counter()
+    net, history, form, generators = fit()
+    seconds = time.perf_counter() - began
+    if history.ended.startswith("interrupted"):
+        raise KeyboardInterrupt  # half a training is no row
+    row: Row = asdict(job) | {
+        "training jets": len(training),
+        "parameters": net.parameter_count(),
+        "seconds": seconds,
+        "jets a second": len(training) * len(history.train) / max(history.seconds, 1e-9),
+        "epochs": len(history.train),
+        "best epoch": history.best_epoch + 1,
+        "ended": history.ended,
+        "notes": fit.notes,
+    }
+    label, score = test.label.cpu().numpy(), logits(net, test).numpy()
+    row |= metrics.summary(label, score) | {"roc": roc(label, score)}
+    row |= _found(form, generators, truth)
+    if job.hidden:
+        free = _found(label_free(training), None, truth)
+        row |= {f"label-free {name}": free[name] for name in ("cos", "d_PA", "form")}
+    machine = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
+    row |= facts() | {"machine": f"{machine}, {torch.get_num_threads()} threads"}
+    if job.method not in READINGS:
+        return [row]
+    reading = rivals.read_generators(net, training)
+    found = _found(None, reading.generators, truth)
+    return [row, row | found | {"method": READINGS[job.method], "seconds": time.perf_counter() - began}]
+
+
+def _found(form: QuadraticForm | None, generators: Tensor | None, truth: QuadraticForm) -> Row:
+    """How near a form, or generators and the form that they keep best, come to the truth."""
+    if generators is not None:
+        form, distance = form_of_generators(generators), generator_distance(generators, truth)
+    elif form is not None:
+        distance = form.algebra_distance(truth)
+    else:
+        return {"cos": None, "d_PA": None, "form": None, "true form": truth.matrix.tolist()}
+    matrices = {"form": form.matrix.tolist(), "true form": truth.matrix.tolist()}
+    return {"cos": form.cosine(truth), "d_PA": distance} | matrices
+
+
+class Fit:
+    """One training with the budget that all methods have."""
+
+    def __init__(
+        self,
+        job: Job,
+        budget: Budget,
+        training: Sample,
+        validation: Sample,
+        device: torch.device,
+        truth: QuadraticForm,
+        M: Tensor | None,
+    ):
+        self.job, self.training, self.validation = job, training, validation
+        self.device, self.truth, self.M, self.shape = device, truth, M, SIZES[budget.size]
+        self.batch_size = min(budget.batch_size, max(16, len(training) // 8))
+        steps = max(1, len(training) // self.batch_size)
+        self.epochs = max(budget.epochs, math.ceil(budget.least_steps / steps))
+        self.width = rival_width(budget.size)
+        self.notes: dict[str, Any] = {}
+
+    def __call__(self) -> tuple[Any, History, QuadraticForm | None, Tensor | None]:
+        """Network, history, and the form or the generators that were learnt."""
+        method, seed = self.job.method, self.job.seed
+        nets: dict[str, Callable[[], Any]] = {
+            KNOWN: lambda: Tagger(self.truth, **self.shape, seed=seed),
+            GIVEN: lambda: Tagger(self.truth, **self.shape, spurions=detector_axes(self.M), seed=seed),
+            UNKNOWN: self.unknown,
+            MOMENTA: lambda: rivals.SetNet("momenta", self.width, seed),
+            RELATIVE: lambda: rivals.SetNet("relative", self.width, seed),
+            FLAT: lambda: rivals.FlatNet(self.width, seed),
+        }
+        if method in nets:
+            net = nets[method]().to(self.device)
+            history = train(
+                net,
+                self.training,
+                self.validation,
+                epochs=self.epochs,
+                batch_size=self.batch_size,
+                bucket=self.device.type == "cpu",
+                seed=seed,
+                progress=False,
+            )
+            return net, history, net.form.value() if method == UNKNOWN else None, None
+        augmented, history, strength = rivals.train_augerino(
+            lambda: rivals.FlatNet(self.width, seed),
+            "box" if method == BOX else "learnt",
+            self.training,
+            self.validation,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            seed=seed,
+            device=self.device,
+        )
+        self.notes["lambda"] = strength
+        return augmented, history, None, augmented.generators()
+
+    def unknown(self) -> Tagger:
+        """A tagger whose form starts at what the labels say, and is learnt on."""
+        began = time.perf_counter()
+        start = find_form(self.training)
+        self.notes |= {"start d_PA": start.algebra_distance(self.truth)}
+        self.notes |= {"start seconds": time.perf_counter() - began}
+        return Tagger(LearnableForm(4, start=start), **self.shape, seed=self.job.seed)
+
+
+def rival_width(size: str) -> int:
+    """The width at which a set network has about as many parameters as the tagger of this size."""
+    wanted = Tagger(**SIZES[size]).parameter_count()
+    return max(8, round(math.sqrt(wanted / 4)))

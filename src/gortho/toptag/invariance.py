@@ -1,0 +1,166 @@
+"""What a tagger really leaves unchanged, measured in float64, and what breaks the symmetry.
+
+A tagger around A with reference vectors s is invariant under the g ∈ O(A) with gs = s for all of them. Their Lie
+algebra, {X ∈ so(A) : Xs = 0}, is found by one null space, so given and learnt references are treated alike.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gortho.forms import QuadraticForm
+from gortho.toptag.tagger import Tagger
+from gortho.toptag.train import Sample, logits
+
+#: Largest rapidities that scores are compared under, jets looked at, and transformations for each.
+BOOSTS = (0.5, 1.0, 2.0)
+JETS, TRANSFORMATIONS = 200, 8
+#: A direction counts as kept by a generator up to this share of its size.
+KEPT = 1e-6
+#: Costs of turning references are told from chance at so many standard errors.
+SIGNIFICANT = 3.0
+
+
+@dataclass(frozen=True)
+class Change:
+    """How far scores (logits) move under transformations of one kind; ``spread`` is that of the scores themselves."""
+
+    group: str
+    largest_boost: float | None
+    median: float
+    largest: float
+    spread: float
+
+
+def stabiliser(form: QuadraticForm, vectors: Tensor) -> Tensor:
+    """Orthonormal basis ``(d, n, n)`` of the generators in so(A) that leave vectors ``(S, n)`` in place.
+
+    >>> time = torch.tensor([[1.0, 0, 0, 0]])
+    >>> len(stabiliser(QuadraticForm.minkowski(), time))  # rotations
+    3
+    """
+    basis = form.group().algebra()
+    if not len(vectors):
+        return basis
+    unit = vectors.double() / vectors.double().norm(dim=-1, keepdim=True).clamp_min(1e-300)
+    moved = torch.einsum("dab,sb->dsa", basis, unit).flatten(1)
+    U, sigma, _ = torch.linalg.svd(moved)
+    rank = int((sigma > KEPT).sum())
+    return torch.einsum("dk,dab->kab", U[:, rank:], basis)
+
+
+def references(net: Tagger) -> Tensor:
+    """All vectors that a tagger may refer to, given and learnt, in float64 on the CPU."""
+    learnt = [] if net.learnt is None else [net.learnt.detach()]
+    return torch.cat([net.spurions, *learnt]).double().cpu()
+
+
+def invariance(net: Tagger, sample: Sample, truth: QuadraticForm, seed: int = 0) -> list[Change]:
+    """Changes of scores under the tagger's own group, the true one, and what leaves its references in place."""
+    exact = copy.deepcopy(net).cpu().double()
+    some = Sample(sample.x[:JETS], sample.mask[:JETS], sample.label[:JETS]).to("cpu", torch.float64)
+    before = logits(exact, some)
+    spread = float(before.std())
+    own = _own_form(exact)
+    found: list[Change] = []
+
+    def measure(group: str, boost: float | None, transformations: Tensor) -> None:
+        moved = [logits(exact, Sample(some.x @ g.mT, some.mask, some.label)) for g in transformations]
+        change = (torch.stack(moved) - before).abs()
+        found.append(Change(group, boost, float(change.median()), float(change.max()), spread))
+
+    refer = references(exact)
+    if len(refer):
+        generators = stabiliser(own, refer)
+        generator = torch.Generator().manual_seed(seed)
+        size = 2 * torch.rand(TRANSFORMATIONS, len(generators), generator=generator).double() - 1
+        small = torch.linalg.matrix_exp(torch.einsum("kd,dab->kab", math.pi * size, generators))
+        measure(f"what of O(A) keeps the references ({len(generators)} of 6 dimensions)", None, small)
+    for boost in BOOSTS:
+        measure("all of O(A)", boost, own.group().sample(TRANSFORMATIONS, seed, boost))
+    if own.algebra_distance(truth) > KEPT:
+        for boost in BOOSTS:
+            measure("the true Lorentz group", boost, truth.group().sample(TRANSFORMATIONS, seed, boost))
+    return found
+
+
+def _own_form(exact: Tagger) -> QuadraticForm:
+    """The form as the float64 network has it."""
+    return QuadraticForm(exact.form.matrix().detach().double().cpu())
+
+
+def _losses(net: Tagger, sample: Sample) -> Tensor:
+    """Cross entropy jet by jet."""
+    score, label = logits(net, sample).double(), sample.label.cpu().double()
+    return torch.nn.functional.binary_cross_entropy_with_logits(score, label, reduction="none")
+
+
+def _cost(after: Tensor, before: Tensor) -> tuple[float, float]:
+    """Mean growth of the loss with its standard error, jets paired."""
+    growth = after - before
+    return float(growth.mean()), float(growth.std() / math.sqrt(len(growth)))
+
+
+@torch.no_grad()
+def broken_directions(net: Tagger, validation: Sample, seed: int = 0) -> dict[str, Any]:
+    """Do the learnt references break the symmetry, and along which directions?
+
+    Turning all references by a random g ∈ O(A) is the same as turning the jets: where it costs nothing, the tagger's
+    scores are invariant and no direction is preferred, whatever the references are. Switching one off sets it to zero.
+    """
+    if net.learnt is None:
+        return {"references": [], "broken": None, "words": "No references were learnt."}
+    kept = net.learnt.detach().clone()
+    before = _losses(net, validation)
+    own = _own_form(copy.deepcopy(net).cpu().double())
+    turns = own.group().sample(TRANSFORMATIONS, seed, 1.0).to(kept)
+    try:
+        turned = []
+        for g in turns:
+            net.learnt.copy_(kept @ g.mT)
+            turned.append(_losses(net, validation))
+        cost, error = _cost(torch.stack(turned).mean(0), before)
+        each = []
+        for k, vector in enumerate(kept.double().cpu()):
+            net.learnt.copy_(kept)
+            net.learnt[k] = 0.0
+            off, off_error = _cost(_losses(net, validation), before)
+            size = float(vector.norm())
+            square = float(own(vector)) / max(size**2, 1e-300)
+            each.append(
+                {
+                    "direction": (vector / max(size, 1e-300)).tolist(),
+                    "size": size,
+                    "square": square,
+                    "off": off,
+                    "off_error": off_error,
+                }
+            )
+    finally:
+        net.learnt.copy_(kept)
+    broken = cost > SIGNIFICANT * error
+    found = {"references": each, "turned": cost, "turned_error": error, "loss": float(before.mean())}
+    return found | {"broken": broken, "words": _words(found, broken, len(net.spurions) > 0)}
+
+
+def _words(found: dict[str, Any], broken: bool, given: bool) -> str:
+    beyond = " beyond the given directions" if given else ""
+    cost = f"{found['turned']:.4f} ± {found['turned_error']:.4f}"
+    turned = (
+        f"turning the learnt references at random adds {cost} to the validation loss of {found['loss']:.4f}"
+    )
+    if not broken:
+        return f"The symmetry is not visibly broken{beyond}: {turned}."
+    strongest = max(found["references"], key=lambda r: r["off"])
+    direction = ", ".join(f"{v:+.2f}" for v in strongest["direction"])
+    return (
+        f"The symmetry is broken{beyond}: {turned}. The reference that matters most points along ({direction}); "
+        f"it has size {strongest['size']:.2f}, and without it the loss grows by {strongest['off']:.4f} ± "
+        f"{strongest['off_error']:.4f}."
+    )

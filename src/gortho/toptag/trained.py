@@ -1,0 +1,281 @@
+"""`gortho train toptag`: from files to a trained tagger in a directory, with its metrics, pictures and page."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gortho.checkpoints import History
+from gortho.experiments.figures import heat_maps, pyplot
+from gortho.experiments.rows import facts
+from gortho.experiments.tables import markdown, number, write_page
+from gortho.forms import QuadraticForm
+from gortho.nn.form import LearnableForm
+from gortho.toptag import metrics, parallel
+from gortho.toptag.blind import find_form
+from gortho.toptag.frames import hidden_frame, label_free, minkowski_in, seen
+from gortho.toptag.invariance import Change, broken_directions, invariance
+from gortho.toptag.jets import write_atomically
+from gortho.toptag.pictures import draw_roc, roc
+from gortho.toptag.samples import load
+from gortho.toptag.saved import detector_axes, save_tagger
+from gortho.toptag.tagger import Tagger
+from gortho.toptag.train import Sample, logits, train
+
+CHECKPOINT, SETTINGS, START = "checkpoint.safetensors", "settings.json", "start.json"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to train, and on what. The same plan in the same directory goes on where it was."""
+
+    data: tuple[str, ...]
+    width: int = 18
+    pairs: int = 16
+    depth: int = 3
+    epochs: int = 40
+    batch_size: int = 256
+    seed: int = 0
+    lr: float = 3e-3
+    learn_form: bool = False
+    frame: int | None = None
+    spurions: bool = False
+    references: int = 0
+    constituents: int = 64
+    jets: int | None = None
+    amp: bool = False
+
+
+def build(
+    plan: Plan, form: QuadraticForm, M: torch.Tensor | None, start: QuadraticForm | None = None
+) -> Tagger:
+    """The tagger of a plan: around a known form, or one that is learnt from a start."""
+    return Tagger(
+        form if start is None else LearnableForm(4, start=start),
+        width=plan.width,
+        pairs=plan.pairs,
+        depth=plan.depth,
+        spurions=detector_axes(M) if plan.spurions else (),
+        references=plan.references,
+        seed=plan.seed,
+    )
+
+
+def run(
+    plan: Plan,
+    out: Path,
+    device: torch.device,
+    say: Callable[[str], None] = print,
+    progress: bool | None = None,
+) -> dict[str, Any]:
+    """Train (or go on training), test, and write everything to a directory; returns what metrics.json has."""
+    pyplot()  # is it there? better asked before the training than after
+    first = parallel.place()[0] == 0
+    say = say if first else lambda text: None
+    _claim(plan, out, first)
+    began = time.perf_counter()
+    samples = load([Path(path) for path in plan.data], plan.constituents, plan.jets)
+    M = None if plan.frame is None else hidden_frame(plan.frame)
+    training, validation, test = samples if M is None else (seen(sample, M) for sample in samples)
+    truth = minkowski_in(M)
+    say(f"{len(training):,} training, {len(validation):,} validation, {len(test):,} test jets")
+    start = _start(plan, out, training, validation, device) if plan.learn_form else None
+    net = build(plan, truth, M, start).to(device)
+    say(f"tagger of {net.parameter_count():,} parameters, {plan.epochs} epochs on {device}")
+    history = train(
+        net,
+        training,
+        validation,
+        epochs=plan.epochs,
+        batch_size=plan.batch_size,
+        lr=plan.lr,
+        bucket=device.type == "cpu",
+        amp=plan.amp,
+        seed=plan.seed,
+        checkpoint=out / CHECKPOINT,
+        progress=progress,
+    )
+    if not history.train:
+        raise KeyboardInterrupt  # before the first epoch was done there is nothing to keep
+    found = _measure(plan, net, history, training, validation, test, truth)
+    found["seconds"] = time.perf_counter() - began
+    if first:
+        save_tagger(net, out)
+        write_atomically(out / "metrics.json", json.dumps(found, indent=1).encode())
+        draw_roc({"tagger": [found["roc"]]}, out / "roc.png")
+        if start is not None:
+            heat_maps(
+                {"A": [("learnt A", found["form"]), ("label-free", found["label_free"])]}, out / "form.png"
+            )
+        _page(plan, found, out)
+    return found
+
+
+def _claim(plan: Plan, out: Path, first: bool) -> None:
+    """Keep the plan beside the checkpoint, or find out that the directory belongs to another one."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out} is a file: give a directory")
+    out.mkdir(parents=True, exist_ok=True)
+    new = json.loads(json.dumps(asdict(plan)))
+    file = out / SETTINGS
+    if (out / CHECKPOINT).exists() and file.exists():
+        old = json.loads(file.read_text(encoding="utf-8"))
+        changed = [f"{k} {old.get(k)} → {new[k]}" for k in new if old.get(k) != new[k]]
+        if changed:
+            raise ValueError(
+                f"{out} has a run with other settings ({'; '.join(changed)}): "
+                "give another --out, or delete the directory to start anew"
+            )
+    if first:
+        write_atomically(file, json.dumps(new, indent=1).encode())
+
+
+def _start(plan: Plan, out: Path, training: Sample, validation: Sample, device: Any) -> QuadraticForm:
+    """The start of a learnt form, kept so that a run that goes on need not find it again."""
+    file = out / START
+    if (out / CHECKPOINT).exists() and file.exists():
+        return QuadraticForm.from_json(file.read_text(encoding="utf-8"))
+    start = find_form(training)
+    if parallel.place()[0] == 0:  # of several processes the first one's weights and form are taken
+        write_atomically(file, start.to_json().encode())
+    return start
+
+
+def _measure(
+    plan: Plan,
+    net: Tagger,
+    history: History,
+    training: Sample,
+    validation: Sample,
+    test: Sample,
+    truth: QuadraticForm,
+) -> dict[str, Any]:
+    """Everything that metrics.json has, as plain numbers."""
+    label, score = test.label.numpy(), logits(net, test).numpy()
+    _, world = parallel.place()
+    found: dict[str, Any] = {"test": metrics.summary(label, score), "roc": roc(label, score)}
+    found |= {
+        "parameters": net.parameter_count(),
+        "jets": {"train": len(training) * world, "validation": len(validation) * world, "test": len(test)},
+        "training_seconds": history.seconds,
+        "jets_a_second": len(training) * world * len(history.train) / max(history.seconds, 1e-9),
+        "best_epoch": history.best_epoch + 1,
+        "best_validation_loss": history.best_validation,
+        "ended": history.ended,
+        "losses": {"train": history.train, "validation": history.validation},
+        "invariance": [asdict(change) for change in invariance(net, test, truth)],
+        "broken_directions": broken_directions(net, validation),
+    }
+    if plan.learn_form:
+        found["form"] = _beside(net.form.value(), truth, plan)
+        found["label_free"] = _beside(label_free(training), truth, plan)
+    return found | facts()
+
+
+def _names(plan: Plan) -> list[str]:
+    """Of the coordinates, which in a hidden frame are no energies and momenta."""
+    return ["E", "px", "py", "pz"] if plan.frame is None else ["x0", "x1", "x2", "x3"]
+
+
+def _beside(form: QuadraticForm, truth: QuadraticForm, plan: Plan) -> dict[str, Any]:
+    return {
+        "form": form.matrix.tolist(),
+        "true form": truth.matrix.tolist(),
+        "cos": form.cosine(truth),
+        "d_PA": form.algebra_distance(truth),
+        "law": QuadraticForm(form.matrix, _names(plan)).law(),
+    }
+
+
+def metrics_table(test: dict[str, Any]) -> str:
+    """Accuracy, AUC and rejections with their errors."""
+
+    def cell(name: str, digits: int) -> str:
+        value, error = test[name], test[f"{name}_error"]
+        return "no background passes" if value is None else f"{value:.{digits}f} ± {error:.{digits}f}"
+
+    header = ["accuracy", "AUC", "1/εB at εS = 0.5", "1/εB at εS = 0.3"]
+    line = [cell("accuracy", 4), cell("auc", 4), cell("rejection_0.5", 1), cell("rejection_0.3", 0)]
+    return markdown(header, [line])
+
+
+def _invariance_table(changes: list[dict[str, Any]]) -> str:
+    rows = []
+    for change in (Change(**c) for c in changes):
+        boost = "–" if change.largest_boost is None else f"{change.largest_boost:g}"
+        cells = [number(change.median), number(change.largest), number(change.largest / change.spread)]
+        rows.append([change.group, boost, *cells])
+    header = ["under", "boosts up to", "median change", "largest change", "largest / spread of scores"]
+    return markdown(header, rows)
+
+
+def _page(plan: Plan, found: dict[str, Any], out: Path) -> None:
+    """index.md."""
+    jets = found["jets"]
+    told = "the form learnt" if plan.learn_form else "the Minkowski form known"
+    frame = "" if plan.frame is None else f", momenta seen in the hidden frame {plan.frame}"
+    refer = ", with beams and time axis given" if plan.spurions else ""
+    parts = [
+        f"{found['parameters']:,} parameters, {told}{frame}{refer}. Trained on {jets['train']:,} jets, tested on "
+        f"{jets['test']:,}; {found['jets_a_second']:,.0f} jets/s in training; best epoch {found['best_epoch']} of "
+        f"{len(found['losses']['train'])}, chosen on {jets['validation']:,} validation jets. Ended: {found['ended']}.",
+        metrics_table(found["test"]),
+        "Errors are those of the finite test sample; another seed moves the figures, too.",
+        "![background rejection against signal efficiency](roc.png)",
+    ]
+    if plan.learn_form:
+        learnt, free = found["form"], found["label_free"]
+        rows = [
+            ["learnt from labels", number(learnt["cos"]), number(learnt["d_PA"])],
+            ["label-free, for comparison (M9)", number(free["cos"]), number(free["d_PA"])],
+        ]
+        parts += [
+            "## The form",
+            f"`{learnt['law']}`",
+            markdown(["form", "\\|cos\\| with the truth", "d_PA to the truth"], rows),
+            "The label-free form uses nothing but that constituents are massless; it is no discovery from labels.",
+            "![true, learnt and label-free form](form.png)",
+        ]
+    parts += [
+        "## Invariance",
+        "Changes of scores (logits) on test jets in float64, under random boosts, rotations and reflections.",
+        _invariance_table(found["invariance"]),
+    ]
+    if plan.references:
+        header = ["reference", *_names(plan), "size", "q(s)/\\|s\\|²", "loss without it"]
+        rows = [
+            [
+                str(k + 1),
+                *(f"{v:+.2f}" for v in r["direction"]),
+                f"{r['size']:.3f}",
+                f"{r['square']:+.2f}",
+                f"{r['off']:+.4f} ± {r['off_error']:.4f}",
+            ]
+            for k, r in enumerate(found["broken_directions"]["references"])
+        ]
+        parts += [
+            "## Broken directions",
+            found["broken_directions"]["words"],
+            markdown(header, rows),
+            "Directions have length one; positive q is time-like, zero light-like. References act together: the "
+            "network was not trained again without one, so its loss alone says less than the turning of all.",
+        ]
+    parts += [
+        "## Use it",
+        f'```python\nfrom gortho.toptag.saved import load_tagger\n\nnet = load_tagger("{out.name}")\nscores = net(x, '
+        "mask)   # momenta (B, N, 4), real constituents (B, N); above zero means top\n```",
+        "## Settings",
+        "\n".join(f"- {f.name}: {_value(getattr(plan, f.name))}" for f in fields(plan)),
+        f"- measured: {found['date']}\n- versions: {found['versions']}",
+    ]
+    write_page(out / "index.md", "Top tagger", *parts)
+
+
+def _value(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else str(value)
