@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint docs clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml constraints.txt
@@ -15,12 +15,20 @@ demo: .venv/ready  ## find the hidden form of a built-in data set; prints the ve
 	$(BIN)/gortho demo
 
 lint: .venv/ready
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff format --check src tests benchmarks docs
 	$(BIN)/mypy
 
 test: .venv/ready lint  ## lint, types, doctests and all tests that take seconds
 	$(BIN)/python -m pytest src tests -m 'not slow'
 
+.venv/docs-ready: .venv/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $@
+
+docs: .venv/docs-ready  ## the site in docs/_build/html, examples run once, warnings are errors
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python -m pytest tests/test_docs.py -k site
+
 clean:
-	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist docs/_build docs/api docs/gallery docs/measured docs/tests *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
