@@ -15,12 +15,12 @@ demo: .venv/ready  ## find the hidden form of a built-in data set; prints the ve
 	$(BIN)/gortho demo
 
 lint: .venv/ready
-	$(BIN)/ruff check src tests benchmarks docs
-	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/ruff check src tests benchmarks docs examples
+	$(BIN)/ruff format --check src tests benchmarks docs examples
 	$(BIN)/mypy
 
 test: .venv/ready lint  ## lint, types, doctests and all tests that take seconds
-	$(BIN)/python -m pytest src tests -m 'not slow'
+	$(BIN)/python -m pytest src tests -m 'not slow' -n auto --dist worksteal
 
 .venv/docs-ready: .venv/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'

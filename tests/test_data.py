@@ -658,6 +658,21 @@ def test_same_x_with_other_y_is_kept(samples):
     assert notices_of(np.vstack([X, X[:2]]), np.r_[y, y[:2] + 1], sample_scalars=scalars) == []
 
 
+def test_a_vector_that_never_changes(samples):
+    """Two forms that differ by (Ae)(Ae)ᵀ give the same functions, so the notice is right; none without such e."""
+    X = np.random.default_rng(0).normal(size=(40, 2, 3))
+    y = X[:, 0, 0] ** 2
+    assert notices_of(X, y) == []
+    X[:, 1] = e = np.array([1.0, -2.0, 0.5])
+    (notice,) = notices_of(X, y)
+    assert notice.startswith("vector 1 of a sample, e, is the same in all samples")
+    A = np.diag([1.0, -1.0, 2.0])
+    other = A + 0.7 * np.outer(A @ e, A @ e)
+    x, along = X[:, 0], X[:, 0] @ A @ e
+    np.testing.assert_allclose(x @ other @ e, along * (1 + 0.7 * e @ A @ e))
+    np.testing.assert_allclose(((x @ other) * x).sum(1), ((x @ A) * x).sum(1) + 0.7 * along**2)
+
+
 def test_constant_target(samples):
     X, _ = samples
     assert notices_of(X, np.full(40, 2.5)) == ["y is constant (2.5 in its first entry)"]

@@ -63,7 +63,8 @@ def check_samples(
     notices = limits.notices(total, 0)
 
     arrays, repeated = _drop_repeated(arrays)
-    notices += repeated + _constant_notice(arrays["y"]) + _component_notices(arrays["X"], names, seed)
+    notices += repeated + _constant_notice(arrays["y"]) + _fixed_vector_notices(arrays["X"])
+    notices += _component_notices(arrays["X"], names, seed)
     return arrays["X"], arrays["y"], arrays.get("point_scalars"), arrays.get("sample_scalars"), notices
 
 
@@ -235,6 +236,16 @@ def _drop_repeated(arrays: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray]
 
 def _constant_notice(y: np.ndarray) -> list[str]:
     return [f"y is constant ({y.flat[0]:.6g} in its first entry)"] if (y == y[0]).all() else []
+
+
+def _fixed_vector_notices(X: np.ndarray) -> list[str]:
+    """With e the same in all samples, A and A + c (Ae)(Ae)ᵀ have the same functions of their inner products."""
+    fixed = [] if X.ndim == 2 else np.flatnonzero((X == X[0]).all(axis=(0, 2)))
+    return [
+        f"vector {i} of a sample, e, is the same in all samples: the form is determined up to multiples of (Ae)(Ae)ᵀ, "
+        "which no prediction depends on; vary e, if you can, to find all of the form"
+        for i in fixed
+    ]
 
 
 def _component_notices(X: np.ndarray, names: Sequence[str], seed: int) -> list[str]:

@@ -17,7 +17,6 @@ from gortho.nn.exact import EquivariantNet
 from gortho.reps import Rep
 from gortho.training import fit
 
-
 #: Final fits go through the samples at least so often: with many samples a fixed number of steps would be too few.
 PASSES = 50
 

@@ -77,10 +77,10 @@ class Evidence:
 
 
 def percent(share: float) -> str:
-    """A share for a sentence: 12 %, 0.3 %, below 0.01 %."""
+    """A share for a sentence: 760 %, 12 %, 0.3 %, below 0.01 %."""
     if share < 1e-4:
         return "below 0.01 %"
-    return f"{100 * share:.2g} %"
+    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
 
 
 def confidence(e: Evidence) -> float:
