@@ -165,7 +165,8 @@ class Discovery:
                 else self.eigenvalue_errors.tolist()
             )
             lines.append(
-                "  eigenvalues: " + ", ".join(f"{round(v, 3) + 0.0:.3f} ± {1.96 * e:.1g}" for v, e in zip(values, errors))
+                "  eigenvalues: "
+                + ", ".join(f"{round(v, 3) + 0.0:.3f} ± {1.96 * e:.1g}" for v, e in zip(values, errors))
             )
         lines.append(f"  why: {self.reason}")
         lines.append(f"  next: {self.advice}")

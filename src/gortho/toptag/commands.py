@@ -204,8 +204,14 @@ def summary(directory: Path, out: Path | None, verify: bool, as_json: bool) -> N
 @click.option("--depth", type=click.IntRange(1), help="Message layers, instead of --size.")
 @click.option("--epochs", type=click.IntRange(1), help="Times through the jets: 10, or 40 on a GPU.")
 @click.option("--batch-size", type=click.IntRange(1), default=256, show_default=True, help="Jets of a step.")
-@click.option("--lr", type=click.FloatRange(0, min_open=True), default=3e-3, show_default=True)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option(
+    "--lr",
+    type=click.FloatRange(0, min_open=True),
+    default=3e-3,
+    show_default=True,
+    help="Peak learning rate.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same tagger.")
 @click.option("--learn-form", is_flag=True, help="Nobody tells the form: it is found from the labels.")
 @click.option("--frame", type=click.IntRange(0), metavar="SEED", help="Hide the momenta in a random frame.")
 @click.option(
