@@ -240,11 +240,13 @@ def _constant_notice(y: np.ndarray) -> list[str]:
 
 def _fixed_vector_notices(X: np.ndarray) -> list[str]:
     """With e the same in all samples, A and A + c (Ae)(Ae)ᵀ have the same functions of their inner products."""
-    fixed = [] if X.ndim == 2 else np.flatnonzero((X[0] == X).all(axis=(0, 2)))
+    if X.ndim == 2:
+        return []
+    first = X[0]
     return [
         f"vector {i} of a sample, e, is the same in all samples: the form is determined up to multiples of (Ae)(Ae)ᵀ, "
         "which no prediction depends on; vary e, if you can, to find all of the form"
-        for i in fixed
+        for i in np.flatnonzero((first == X).all(axis=(0, 2)))
     ]
 
 

@@ -4,12 +4,17 @@ A random form makes squares of momenta of the order of E², a million times m²,
 gradient does not lead anywhere either. But the freest quadratic function of the whole jet, PᵀSP + b with P = Σ x_i, is
 fitted to labels by logistic regression, which is convex, and its Hessian is the form: S keeps what the labels depend
 on (the mass) and has to cancel what they do not (energy, direction). This is M6 with a quadratic as the unconstrained
-function. That constituents are massless is not used.
+function. That constituents are massless is not used. It does help that jets are fast: errors of S are small where squares
+vary much, that is everywhere but along the form. So a fit to labels that mean nothing leans towards the form, too (on
+40,000 jets with shuffled labels d_PA is 0.1 to 1.6, with their own 0.012), and is refused.
 """
 
 from __future__ import annotations
 
+import math
+
 import torch
+from scipy.stats import chi2
 from sklearn.linear_model import LogisticRegression
 
 from gortho.forms import QuadraticForm
@@ -17,6 +22,8 @@ from gortho.toptag.train import Sample
 
 #: Unknowns of S and b in n dimensions are few; with fewer jets for each of them the fit says nothing.
 JETS_FOR_EACH = 5
+#: Labels count as meaningless if chance explains them as well as this probability or more.
+CHANCE = 1e-4
 
 
 def find_form(sample: Sample) -> QuadraticForm:
@@ -33,7 +40,19 @@ def find_form(sample: Sample) -> QuadraticForm:
     Z = P @ whiten
     monomials = Z[:, i] * Z[:, j]
     fit = LogisticRegression(C=torch.inf, solver="newton-cholesky", tol=1e-10, max_iter=200)
-    fit.fit(monomials.numpy(), sample.label.cpu().numpy() > 0.5)
+    features, top = monomials.numpy(), sample.label.cpu().numpy() > 0.5
+    fit.fit(features, top)
+    share = float(top.mean())
+    without = share * math.log(share) + (1 - share) * math.log(1 - share)
+    gained = (
+        2 * len(P) * (float(fit.predict_log_proba(features)[range(len(P)), top.astype(int)].mean()) - without)
+    )
+    p = float(chi2.sf(gained, len(i)))
+    if p > CHANCE:
+        raise ValueError(
+            f"the labels of {len(P)} jets do not depend on the total momentum more than by chance (p = {p:.2g}): no form "
+            "can be found from them; give more jets, or check the labels"
+        )
     S = torch.zeros(n, n, dtype=torch.float64)
     S[i, j] = torch.from_numpy(fit.coef_[0])
     S = (S + S.mT) / 2
