@@ -4,9 +4,9 @@ A random form makes squares of momenta of the order of E², a million times m²,
 gradient does not lead anywhere either. But the freest quadratic function of the whole jet, PᵀSP + b with P = Σ x_i, is
 fitted to labels by logistic regression, which is convex, and its Hessian is the form: S keeps what the labels depend
 on (the mass) and has to cancel what they do not (energy, direction). This is M6 with a quadratic as the unconstrained
-function. That constituents are massless is not used. It does help that jets are fast: errors of S are small where squares
-vary much, that is everywhere but along the form. So a fit to labels that mean nothing leans towards the form, too (on
-40,000 jets with shuffled labels d_PA is 0.1 to 1.6, with their own 0.012), and is refused.
+function. That constituents are massless is not used. It does help that jets are fast: errors of S are small where
+squares vary much, that is everywhere but along the form. So a fit to labels that mean nothing leans towards the form,
+too (on 40,000 jets with shuffled labels d_PA is 0.1 to 1.6, with their own 0.012), and is refused.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def find_form(sample: Sample) -> QuadraticForm:
     p = float(chi2.sf(gained, len(i)))
     if p > CHANCE:
         raise ValueError(
-            f"the labels of {len(P)} jets do not depend on the total momentum more than by chance (p = {p:.2g}): no form "
-            "can be found from them; give more jets, or check the labels"
+            f"the labels of {len(P)} jets do not depend on the total momentum more than by chance (p = {p:.2g}): no "
+            "form can be found from them; give more jets, or check the labels"
         )
     S = torch.zeros(n, n, dtype=torch.float64)
     S[i, j] = torch.from_numpy(fit.coef_[0])
