@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 import warnings
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -26,6 +27,8 @@ from gortho.testing import equivariance_error
 from gortho.training import predict
 
 _FORMAT = "gortho discovery 1"
+#: Columns of the sentences in the printed answer.
+WIDTH = 96
 
 
 class NotAccepted(UserWarning):
@@ -168,8 +171,7 @@ class Discovery:
                 "  eigenvalues: "
                 + ", ".join(f"{round(v, 3) + 0.0:.3f} ± {1.96 * e:.1g}" for v, e in zip(values, errors))
             )
-        lines.append(f"  why: {self.reason}")
-        lines.append(f"  next: {self.advice}")
+        lines += [_sentences(f"  why: {self.reason}"), _sentences(f"  next: {self.advice}")]
         for peer in self.peers:
             lines.append(
                 f"  held-out error, {peer.model}: {peer.relative_mse:.2e} of the variance (MSE {peer.mse:.2e})"
@@ -177,7 +179,7 @@ class Discovery:
         if self.certificate:
             boost, error = next(reversed(self.certificate.items()))
             lines.append(f"  equivariance error of the predictor (boosts to {boost:g}): {error:.1e}")
-        lines += [f"  note: {notice}" for notice in self.notices]
+        lines += [_sentences(f"  note: {notice}") for notice in self.notices]
         return "\n".join(lines)
 
     # Files
@@ -294,3 +296,7 @@ def build_network(form: QuadraticForm, output: str, options: dict[str, Any]) -> 
     """The predictor's architecture around a frozen form, in float64."""
     net = EquivariantNet(FixedForm(form), output=as_rep(output), **options).double()
     return net.eval()
+
+
+def _sentences(text: str) -> str:
+    return textwrap.fill(text, WIDTH, subsequent_indent="    ", break_on_hyphens=False)
