@@ -33,8 +33,10 @@ class Gortho(Method):
     tuning = (
         "The search was tuned on the random problems of benchmarks/discovery.py. Steps, members and units of the "
         "predictor were chosen on O5 and Particle, 300 to 3,000 samples, seeds 0 to 2, and least squares were added "
-        "with seeds 3 and 4 of the tasks, test errors in sight both times. A first run of the public tables (seeds 10 "
-        "to 14) was seen before least squares were added, so that table now uses seeds from 20 on."
+        "with seeds 3 and 4 of the tasks, test errors in sight both times; so were the least number of passes "
+        "through the samples and leaving out the extremes of a committee (O5, 300 to 30,000 samples, seeds 3 and 4). "
+        "A first run of the public tables (seeds 10 to 14) was seen before least squares were added, so that table "
+        "now uses seeds from 20 on."
     )
 
     def __init__(self, output: Any, seed: int = 0, settings: Settings = THOROUGH):
@@ -139,9 +141,11 @@ class PaperForm(Network):
     """
 
     tuning = (
-        "Width, depth and rates are those of our networks; starts are chosen on validation data in every fit. Nothing "
-        "else was tried: its errors are far above those that the paper prints, whose data and training are not given, "
-        "and more care may lower them."
+        "Width, depth and rates are those of our networks; starts are chosen on validation data in every fit. On "
+        "seed 101 of the synthetic task learning rates of 1e-3 and 2e-3, 8,000 to 20,000 steps, and norms clamped at "
+        "0.001, 0.03 and 0.1 were compared: MSE 0.19 (started at the true form), 0.39, 0.34 and 8.4 there, no order "
+        "of magnitude below the 0.8 of the table, because single samples near the null cone, where x/‖x‖ has no "
+        "limit, make up the error; so it was left. The paper prints 1.8e-3, with data and training not given."
     )
 
     def __init__(
