@@ -86,7 +86,7 @@ print(found)
 # speed of light is the square root of the ratio of a momentum's coefficient to the energy's, once for each
 # direction of space. The errors come from the spread of refits on resampled data.
 
-A, errors = found.form.matrix.numpy(), 1.96 * found.entry_errors
+A, errors = found.form.matrix.numpy(), found.interval_factor * found.entry_errors  # 95 %
 space = np.diag(A)[1:]
 c = np.sqrt(-space / A[0, 0]) * 1e9
 c_errors = 0.5 * c * np.hypot(np.diag(errors)[1:] / space, errors[0, 0] / A[0, 0])

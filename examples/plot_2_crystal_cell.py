@@ -77,7 +77,7 @@ G, errors = found.form.matrix.numpy(), found.entry_errors
 cell = cell_parameters(G)
 shakes = np.triu(rng.normal(size=(500, 3, 3)) * errors)
 varied = [cell_parameters(G + shake + np.triu(shake, 1).T) for shake in shakes]
-cell_errors = 1.96 * np.std(varied, axis=0)
+cell_errors = found.interval_factor * np.std(varied, axis=0)  # 95 %
 LABELS = ["a", "b", "c", "α", "β", "γ"]
 for label, value, error, true in zip(LABELS, cell, cell_errors, CELL):
     unit = "Å" if label in "abc" else "°"

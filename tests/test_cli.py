@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -17,7 +18,7 @@ from click.testing import CliRunner
 
 import gortho
 from gortho import cli, progress, runs
-from gortho.data import read
+from gortho.data import read, write
 from gortho.tasks import synthetic
 
 TINY = {"replicas": 4, "steps": 60, "drops": ((0.5, 2),), "refits": 4, "refit_steps": 60, "width": 16}
@@ -137,7 +138,7 @@ def test_found(found, run, folder):
     assert content["verdict"] == "FOUND" and content["accepted"] and content["group"] == "O(1,1)"
     assert content["signature"] == [1, 1, 0] and content["names"] == ["E", "p"]
     assert content["matrix"] == saved.form.matrix.tolist() == saved.network.form.value().matrix.tolist()
-    assert content["law"] == saved.form.law() and "E²" in content["law"]
+    assert content["law"] == saved.law() and "E²" in content["law"]
     assert content["reason"] == saved.reason and content["advice"] == saved.advice
     assert 0 < content["confidence"] <= 1
     assert np.shape(content["intervals"]["low"]) == (2, 2)
@@ -150,9 +151,27 @@ def test_found(found, run, folder):
 
 
 def test_progress_goes_to_stderr(found, folder):
-    for part in ("search: q(x) = ", "predictor: ", "[O(1,1)]", "%|", "Saved run", "Report: "):
-        assert part in found.stderr
+    for part in ("search: q(x) = ", "predictor: ", "[O(1,1)]", "Saved run", "Report: "):
+        assert found.stderr.count(part) >= 1
     assert "Warning" not in found.stderr
+    # no terminal: a line for each stage, and nothing that moves
+    assert "\r" not in found.stderr and found.stderr.count("search: ") == 1 and "%|" not in found.stderr
+
+
+def test_progress_moves_on_a_terminal(monkeypatch, capsys):
+    for terminal in (True, False):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal, raising=False)
+        with progress.Bar() as bar:
+            for share in (0.1, 0.2, 0.9):
+                bar("search" if share < 0.5 else "refits", share, "q(x) = x0²   [O(1)]  error 1.0")
+        words = capsys.readouterr().err
+        assert ("\r" in words) == ("%|" in words) == terminal
+    assert words.splitlines() == [
+        f"{stage}: q(x) = x0²   [O(1)]  error 1.0" for stage in ("search", "refits")
+    ]
+    with progress.Bar(hidden=True) as bar:
+        bar("search", 0.1, "q")
+    assert capsys.readouterr().err == ""
 
 
 def test_none(folder):
@@ -234,6 +253,67 @@ def test_sum_of_outputs_end_to_end(tmp_path):
     assert call("check", tmp_path / "run", path).exit_code == 0
     assert call("predict", tmp_path / "run", path, "--out", tmp_path / "p.csv").exit_code == 0
     assert list(pd.read_csv(tmp_path / "p.csv")) == ["y_0", "y_1", "y_2"]
+
+
+def test_several_arrays_and_columns_of_targets(tmp_path):
+    """Points in arrays of their own, remembered by the run; predictions carry the names of the targets."""
+    u, v = inputs(shape=(2, 2)).transpose(1, 0, 2)
+    y = (u * v * [1, -1]).sum(axis=1)
+    path = save(tmp_path / "data.h5", **{"m/u": u, "m/v": v, "m/product": y})
+    options = ["--x", "m/u,m/v", "--y", "m/product", "--effort", "quick", "--quiet"]
+    result = call("discover", path, *options, "--save", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    new = save(tmp_path / "new.h5", **{"m/u": u[:40], "m/v": v[:40]})
+    assert call("predict", tmp_path / "run", new, "--out", tmp_path / "p.csv").exit_code == 0
+    expected = gortho.Discovery.load(tmp_path / "run").predict(np.stack([u, v], axis=1)[:40])
+    assert np.allclose(pd.read_csv(tmp_path / "p.csv")["m/product"], expected, rtol=1e-9)
+    result = call("check", tmp_path / "run", path)
+    assert result.exit_code == 0 and "on 300 samples" in result.stdout
+    other = save(tmp_path / "other.npz", X=u)
+    refused("predict", tmp_path / "run", other, "--out", tmp_path / "q.csv", says="no array 'm/u'")
+
+
+def test_target_columns(tmp_path, run):
+    found = gortho.Discovery.load(run)
+    assert runs.target_columns(found) == ["y"]
+    found.facts["y read from"] = "D_x,D_y"
+    assert runs.target_columns(found) == ["D_x", "D_y"]
+    for columns, written in ((["D_x", "D_y"], ["D_x", "D_y"]), (["D"], ["D_0", "D_1"])):
+        write(tmp_path / "p.csv", inputs(5), columns)
+        assert list(pd.read_csv(tmp_path / "p.csv")) == written
+    del found.facts["y read from"]
+    assert runs.target_columns(found) == ["y"]
+
+
+def test_decimal_commas(tmp_path, recorded, run):
+    X = inputs(30)
+    table = pd.DataFrame(X, columns=["E", "p"]).assign(y=law(X))
+    table.to_csv(tmp_path / "a.csv", sep=";", decimal=",", index=False)
+    refused("discover", tmp_path / "a.csv", says=("decimal comma", "--decimal ','"))
+    assert call("discover", tmp_path / "a.csv", "--decimal", ",").exit_code == 0
+    assert np.allclose(recorded[0]["X"], X)
+    arguments = [run, tmp_path / "a.csv", "--decimal", ","]
+    assert call("predict", *arguments, "--out", tmp_path / "p.csv").exit_code == 0
+    assert call("check", *arguments).exit_code == 0
+
+
+def test_messages_name_options(tmp_path):
+    X = inputs(30)
+    unnamed = save(tmp_path / "a.csv", X=X, energy=law(X))
+    refused("discover", unnamed, says="say which is the target by --y;")
+    refused("discover", save(tmp_path / "a.npz", energy=X, y=X), says="name it by --x\n")
+    refused("discover", unnamed, "--y", "energy", "--points", 3, says="--points 3")
+    refused("discover", unnamed, "--y", "energy", "--output", "vector", says="--output vector expects 2")
+    words = "there is no column 'y=2'"
+    assert cli.as_options(words) == words
+
+
+def test_vector_given_as_scalars_is_remarked(tmp_path):
+    X = inputs(10)
+    path = save(tmp_path / "a.npz", X=X, y=X)
+    note = "y has 2 columns, as x has: did you mean --output vector?"
+    assert note in call("discover", path).stdout
+    assert "did you mean" not in call("discover", path, "--output", "vector").stdout
 
 
 def test_bad_input(tmp_path, data):
@@ -416,8 +496,9 @@ def test_check_holds(tmp_path, run):
     X = inputs(200, seed=9)
     path = save(tmp_path / "new.csv", X=X, y=law(X))
     result = call("check", run, path)
-    assert result.exit_code == 0 and "The certificate holds." in result.stdout
-    assert "boosts to 3" in result.stdout and "of the variance" in result.stdout
+    assert result.exit_code == 0 and "The certificate holds: equivariance and accuracy." in result.stdout
+    assert "boosts to 3" in result.stdout and "share of the variance" in result.stdout
+    assert f"at discovery, held out: {gortho.Discovery.load(run).peers[0].relative_mse:.2e}" in result.stdout
     content = json.loads(call("check", run, path, "--json").stdout)
     assert content["holds"] and content["failures"] == [] and content["samples"] == 200
     assert len(content["equivariance"]) == 5 and all(row["error"] < 1e-8 for row in content["equivariance"])
@@ -428,7 +509,9 @@ def test_check_holds(tmp_path, run):
 
 def test_check_without_targets(tmp_path, run):
     result = call("check", run, save(tmp_path / "new.csv", X=inputs(30)))
-    assert result.exit_code == 0 and "no targets" in result.stdout
+    assert result.exit_code == 0 and result.stdout.endswith(
+        "Equivariance holds; accuracy was not checked: the file has no targets.\n"
+    )
     content = json.loads(call("check", run, save(tmp_path / "new.npz", X=inputs(30)), "--json").stdout)
     assert content["mse"] is None and content["holds"]
     refused("check", run, tmp_path / "new.csv", "--y", "energy", says="no column 'energy'")
@@ -454,6 +537,14 @@ def test_check_detects_a_tampered_form(tmp_path, run, data):
     result = call("check", tmp_path / "tampered", data)
     # The stated form is the one that predicts, so its predictions are off.
     assert result.exit_code == 1 and "another law" in result.stdout
+
+
+def test_check_of_rotations_has_one_line(tmp_path, run, data):
+    found = gortho.Discovery.load(run)
+    found.candidate = gortho.QuadraticForm([[1.0, 0.0], [0.0, 1.0]], found.names)
+    found.save(tmp_path / "round")
+    words = call("check", tmp_path / "round", data).stdout
+    assert words.count("equivariance error") == 1 and "equivariance error, rotations: " in words
 
 
 def test_check_detects_a_broken_symmetry(monkeypatch, run, data):
@@ -495,6 +586,35 @@ def test_help_has_examples(command):
 def test_version_and_unknown_command():
     assert gortho.__version__ in call("--version").stdout
     assert call("dream").exit_code == 2
+
+
+def test_exit_codes_are_the_same_everywhere():
+    for command in ([], ["discover"], ["predict"], ["check"]):
+        assert cli.EXITS in " ".join(call(*command, "--help").stdout.split())
+    for page in ("cli.md", "data.md"):
+        text = (Path(__file__).parents[1] / "docs" / page).read_text(encoding="utf-8")
+        assert cli.EXITS in " ".join(text.split())
+
+
+def test_help_does_not_wait_for_torch():
+    code = "import sys, gortho.cli; sys.exit('torch' in sys.modules or 'pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_interrupted_while_importing(monkeypatch, capsys):
+    from gortho.__main__ import main
+
+    class Interrupts:
+        def find_spec(self, name, path=None, target=None):
+            if name == "gortho.cli":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "gortho.cli")
+    monkeypatch.setattr(sys, "meta_path", [Interrupts(), *sys.meta_path])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 130
+    assert capsys.readouterr().err == "Interrupted before there was a result.\n"
 
 
 def test_interrupted_before_a_result(monkeypatch, data):

@@ -78,6 +78,23 @@ def notices_of(X, y, **options):
 # ---- array containers ----
 
 
+@pytest.mark.parametrize("suffix", [".npz", ".h5"])
+def test_several_arrays_are_points(tmp_path, suffix):
+    u, v = np.random.default_rng(0).normal(size=(2, 30, 3))
+    arrays = {"m/u": u, "m/v": v, "m/flat": v[:, :2], "m/short": v[:9], "y": u[:, 0], "a,b": u}
+    path = tmp_path / f"a{suffix}"
+    np.savez(path, **arrays) if suffix == ".npz" else write_h5(path, **arrays)
+    data = read(path, x="m/v, m/u")
+    assert (np.stack([v, u], axis=1) == data.X).all() and data.columns["x"] == ("m/v", "m/u")
+    assert (read(path, x=["m/v", "m/u"], points=2, targets=False).X == data.X).all()
+    assert (u == read(path, x="a,b").X).all()  # the name of one array
+    read_fails(path, "'m/u' (30, 3), 'm/flat' (30, 2)", "the same N and n", x="m/u,m/flat")
+    read_fails(path, "30", "9", x="m/u,m/short")
+    read_fails(path, "(30,)", x="y,y")
+    read_fails(path, "no array 'm/w'", x="m/u,m/w")
+    read_fails(path, "points=3", x="m/u,m/v", points=3)
+
+
 @pytest.mark.parametrize("suffix", [".npz", ".h5", ".hdf5"])
 def test_arrays_are_read_exactly(tmp_path, samples, suffix):
     X, y = samples
@@ -109,7 +126,8 @@ def test_missing_array_names_the_nearest(tmp_path, samples):
     np.savez(tmp_path / "a.npz", momenta=X, y=y)
     read_fails(tmp_path / "a.npz", "a.npz", "'moments'", "did you mean 'momenta'", "'y'", x="moments")
     read_fails(tmp_path / "a.npz", "no array 'X'", "name it by x=")
-    read_fails(tmp_path / "a.npz", "name of one array", x=["momenta"])
+    assert (read(tmp_path / "a.npz", x=["momenta"]).X == X).all()
+    read_fails(tmp_path / "a.npz", "y=momenta,y", "name of one array", x="momenta", y="momenta,y")
     write_h5(tmp_path / "a.h5", **{"g/X": X, "y": y})
     read_fails(tmp_path / "a.h5", "did you mean 'g/X'", x="g/XX")
     read_fails(tmp_path / "a.h5", "no array 'g'", x="g")  # a group
@@ -274,6 +292,18 @@ def test_layouts_of_text(tmp_path, text):
     assert data.X.tolist() == [[1, 2], [4, 5]] and data.y.tolist() == [3, 6] and data.names == ("a", "b")
 
 
+def test_decimal_commas(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a;b;y\n1,5;-2,25;3e-1\n4;,5;6,0\n")
+    data = read(path, decimal=",")
+    assert data.X.tolist() == [[1.5, -2.25], [4, 0.5]] and data.y.tolist() == [0.3, 6]
+    path.write_text('a,b,y\n"1,5","2,5",3\n4,5,6\n')
+    assert read(path, decimal=",").X.tolist() == [[1.5, 2.5], [4, 5]]
+    path.write_text("a;b;y\n1,5;2;3\n4.5;5;6\n")
+    read_fails(path, "line 3", "'4.5' is not a number", decimal=",")
+    read_fails(path, "decimal=';'", decimal=";")
+
+
 @pytest.mark.parametrize(
     "text, parts",
     [
@@ -282,9 +312,10 @@ def test_layouts_of_text(tmp_path, text):
         ("a,b,y\n1,2,3,4\n4,5,6,7\n", ["line 2 has 4 cells"]),
         ("a,b,y\n1,2,3\n4,5\n6,7,8\n", ["line 3 has 2 cells"]),
         ("a b y\n1 2 3\n4 5\n6 7 8\n", ["line 3 has 2 cells"]),
-        ("a;b;y\n1,5;2,5;3\n", ["line 2", "column 'a'", "'1,5'", "decimal comma", "1.5"]),
-        ("a,b,y\n1,2,3\n4,,5\n6,7,8\n", ["NaN", "1 of 3 rows", "row 1", "column 'b'", "drop or impute"]),
-        ("a,b,y\n1,2,3\n4,5,-inf\n", ["y holds", "1 of 2 rows", "-inf", "row 1"]),
+        ("a;b;y\n1,5;2,5;3\n", ["line 2", "column 'a'", "'1,5'", "decimal comma", "decimal=','"]),
+        ("a,b,y\n1,2,3\n4,,5\n6,7,8\n", ["NaN", "1 of 3 rows", "line 3", "column 'b'", "drop or impute"]),
+        ("a,b,y\n1,2,3\n4,5,-inf\n", ["y holds", "1 of 2 rows", "-inf", "line 3"]),
+        ("a,b,y\n\n1,2,3\n\n4,nan,5\n", ["NaN", "line 5", "column 'b'"]),  # blank lines count
         ("1,2,3\n4,5,6\n", ["no header", "'1', '2', '3'"]),
         ("\n\n", ["no header"]),
         ("a,a,y\n1,2,3\n4,5,6\n", ["'a' more than once"]),
@@ -554,8 +585,8 @@ def test_bad_row_is_named_by_its_number_in_the_file(tmp_path):
     frame.to_csv(tmp_path / "a.csv", index=False)
     with pytest.raises(DataError) as caught:
         read(tmp_path / "a.csv", max_samples=200)
-    row = int(str(caught.value).split("in row ")[1].split(",")[0])
-    assert row % 10 == 7
+    line = int(str(caught.value).split("in line ")[1].split(",")[0])
+    assert (line - 2) % 10 == 7
 
 
 # ---- arrays from Python ----
@@ -790,7 +821,7 @@ def test_inputs_alone_are_checked(tmp_path, samples):
     assert read(write_any(tmp_path / "one.npz", X[:1]), targets=False).X.shape == (1, 4)
     read_fails(write_any(tmp_path / "none.npz", X[:0]), "empty", "one row", targets=False)
     X[3, 1] = np.nan
-    read_fails(write_any(tmp_path / "nan.csv", X), "NaN", "'px'", "row 3", targets=False)
+    read_fails(write_any(tmp_path / "nan.csv", X), "NaN", "'px'", "line 5", targets=False)
 
 
 def test_inputs_alone_with_points_and_scalars(tmp_path, rng):

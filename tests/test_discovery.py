@@ -15,7 +15,7 @@ from gortho.discovery import joint, peers
 from gortho.discovery.discover import whitener
 from gortho.discovery.inputs import hopeless, split_scalars
 from gortho.discovery.spectral import spectral_form
-from gortho.discovery.verdict import Evidence, confidence, judge
+from gortho.discovery.verdict import Evidence, confidence, few_samples, judge
 from gortho.reps import Metric, as_rep
 from gortho.tasks.random_laws import formless, random_law
 
@@ -101,7 +101,9 @@ def test_a_form_is_found_with_its_errors(lorentz):
     truth = task.form.matrix.numpy()
     assert ((low - 0.02 <= truth) & (truth <= high + 0.02)).all()
     assert found.evidence.unexplained < 0.01 < found.evidence.free_unexplained
-    assert "t²" in str(found) and "O(1,2)" in str(found)
+    assert "t²" in str(found) and "O(1,2)" in str(found) and "eigenvalues (± 95 %): " in str(found)
+    assert found.refits == 4 and np.isclose(found.interval_factor, 3.182, atol=1e-3)  # Student's t, 3 degrees
+    assert np.allclose(high - low, 2 * found.interval_factor * found.entry_errors)
     assert found.generators.shape == (3, 3, 3)
 
 
@@ -118,7 +120,7 @@ def test_printed_saved_and_predicting_form_are_one(lorentz, tmp_path):
     task, found = lorentz
     used = found.network.form.value()
     assert torch.equal(used.matrix, found.form.matrix) and used.names == found.form.names == ("t", "x", "y")
-    assert found.form.law() in str(found)
+    assert found.law() in str(found)
     loaded = gortho.Discovery.load(found.save(tmp_path / "run"))
     assert torch.equal(loaded.form.matrix, found.form.matrix)
     assert torch.equal(loaded.network.form.value().matrix, found.form.matrix)
@@ -255,6 +257,7 @@ def test_interruption_keeps_the_best_so_far():
     found = gortho.discover(task.x, task.y, settings=SMALL, watch=stop)
     assert found.verdict is Verdict.UNDERDETERMINED and "interrupted" in found.reason
     assert found.candidate is not None and found.network is not None
+    assert "nan" not in str(found) and "(error bars not computed)" in str(found)
 
 
 def test_watch_sees_every_stage_and_a_time_budget_cuts_the_work():
@@ -352,6 +355,36 @@ def evidence(**changes):
 def test_the_verdict_follows_the_evidence(changes, verdict):
     decided, reason, advice = judge(evidence(**changes), "O(3)")
     assert decided is verdict and reason.endswith(".") and advice.endswith(".")
+
+
+def test_a_restart_that_stands_alone_is_not_counted_as_agreement():
+    for changes in ({}, {"refit_distances": [0.8] * 8}):
+        reason = judge(evidence(near_best=1, agreeing=1, **changes), "O(3)")[1]
+        assert "1 of 1" not in reason and "no other restart" in reason
+    assert "4 of 4 equally good restarts" in judge(evidence(), "O(3)")[1]
+
+
+def test_a_few_samples_that_rule_the_error_are_named():
+    ruled = evidence(unexplained=0.19, free_unexplained=0.2, held_out=120, worst=[7, 3], worst_share=0.93)
+    assert "make up most of the error" in judge(ruled, "O(3)")[2]
+    assert "make up most" not in judge(dataclasses.replace(ruled, worst_share=0.2), "O(3)")[2]
+    assert not evidence(unexplained=1e-9, worst_share=0.9).few_rule  # rounding is not worth a word
+    note = few_samples(ruled, np.arange(120.0), [40, 2])
+    assert note.startswith(
+        "2 of 120 held-out samples (number 40, 2 of those given, counted from 0) make up 93 %"
+    )
+    assert "largest |y| there is 7," in note and "number" not in few_samples(ruled, np.arange(120.0), None)
+
+
+def test_an_outlier_is_told_by_its_number():
+    x = normal(300, 2)
+    y = x[:, 0] ** 2 + x[:, 1] ** 2
+    row = int(torch.randperm(300, generator=torch.Generator().manual_seed(0))[5])  # held out
+    y[row] += 50
+    tiny = Settings(replicas=4, steps=60, refits=2, refit_steps=20, drops=())
+    found = gortho.discover(x, y, settings=tiny, seed=0)
+    assert any(f"1 of 50 held-out samples (number {row} of" in notice for notice in found.notices)
+    assert "make up most of the error" in found.advice
 
 
 def test_confidence_falls_with_weaker_evidence():

@@ -200,6 +200,25 @@ def test_law_is_printed_with_names():
         QuadraticForm.minkowski(3, names=["t", "x"])
 
 
+def test_law_keeps_small_terms_of_mixed_units():
+    form = QuadraticForm(torch.diag(torch.tensor([0.001, 1.0, 0.004])), names=["V1", "I", "V2"])
+    assert form.law() == "q(x) = 0.00173 V1² + 1.73 I² + 0.00693 V2²"
+    A = form.matrix
+    A[0, 1] = A[1, 0] = 0.001 * (A[0, 0] * A[1, 1]) ** 0.5  # nothing in any units
+    A[0, 2] = A[2, 0] = 0.1 * (A[0, 0] * A[2, 2]) ** 0.5  # small by its units alone
+    assert QuadraticForm(A, form.names).law() == "q(x) = 0.00173 V1² + 0.000693 V1·V2 + 1.73 I² + 0.00693 V2²"
+    assert QuadraticForm([[1, 1e-12], [1e-12, 1e-12]]).law() == "q(x) = 1.41 x0²"
+
+
+def test_law_leaves_out_what_may_be_zero():
+    form = QuadraticForm([[1, 0.02, 0], [0.02, 0.03, 0], [0, 0, -1]])
+    half = torch.full((3, 3), 0.01)
+    shown = form.law()
+    assert shown.count("x1²") == 1 and form.law(half_widths=half) == shown
+    assert "x1" not in form.law(half_widths=5 * half)
+    assert form.law(half_widths=500 * half).count("²") == 2  # large terms stay, settled or not
+
+
 ROUND_TRIPS = {
     "repr": lambda form: eval(repr(form)),
     "json": lambda form: QuadraticForm.from_json(form.to_json()),

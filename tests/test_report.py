@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from report_samples import HOSTILE, SAMPLES, found, none, underdetermined
 
-from gortho.report import ReportData, render
+from gortho import QuadraticForm
+from gortho.report import ReportData, figures, render
 from gortho.report.words import motion, number, percent, with_interval
 
 FIGURES = {"form", "spectrum", "generators", "errors", "scatter", "equivariance", "restarts", "history"}
@@ -47,6 +48,7 @@ def test_found_tells_everything(pages):
     for words in ("Symmetry found", "O(1, 3)", "boost E ↔ px", "rotation px ↔ py", "99%"):
         assert words in page.text
     assert found().headline in page.text and "3.4×10⁻¹²" in page.text and "12,345" in page.text
+    assert "two-sided" in page.text and "one-sided p = 1.0" in page.text and "95 % interval" in page.text
     assert "not accepted" not in page.text
 
 
@@ -55,6 +57,7 @@ def test_none_marks_its_candidate(pages):
     assert "No such symmetry" in page.text and "Best candidate, not accepted" in page.text
     header = pages["none"].split("</header>")[0]
     assert "1.00" not in header.split("<body>")[1] and "Symmetry group" not in page.text
+    assert "91%" not in page.text and "Confidence in" not in page.text  # it belongs to a found form
 
 
 def test_underdetermined_shows_no_form(pages):
@@ -152,6 +155,10 @@ def test_numbers_are_written_for_people(value, text):
 def test_intervals_and_percentages():
     assert with_interval(-0.0004, 0.02) == ("0.000", "±0.020")
     assert with_interval(1.0, np.nan) == ("1.00", "")
+    assert with_interval(0.0069, 2e-5) == ("0.006900", "±2×10⁻⁵")
+    assert with_interval(-1.73e-6, 1e-8, digits=1) == ("−1.73×10⁻⁶", "±10⁻⁸")
+    assert with_interval(1.0, 1e-15)[0] == "1.00000" and with_interval(0.5, 0.4)[0] == "0.500"
+    assert with_interval(0.0, 1e-9)[0] == "0.000" and with_interval(2e6, 3e4)[0] == "2×10⁶"
     assert [percent(p) for p in (np.nan, 0, 0.001, 0.5, 0.999, 1)] == [
         "—",
         "0%",
@@ -162,7 +169,40 @@ def test_intervals_and_percentages():
     ]
 
 
+@pytest.mark.parametrize("signature", [(3, 0), (1, 2), (2, 2)])
+def test_motions_are_named_in_every_frame_and_unit(signature):
+    for seed in range(3):
+        frame = QuadraticForm.random(*signature, condition=20, seed=seed)
+        units = np.diag(10.0 ** np.linspace(-2, 1, frame.n))
+        form = QuadraticForm(units @ frame.matrix.numpy() @ units)
+        kinds = [motion(g, form.names).split()[0] for g in form.group().algebra().numpy()]
+        p, q = signature
+        assert kinds.count("boost") == p * q and kinds.count("rotation") == len(kinds) - p * q
+
+
+def test_mixed_units_stay_apart_and_inside_their_cells():
+    matrix = np.diag([0.00173123, 1.7312, 0.0069])
+    wide = dataclasses.replace(
+        found(), names=["V1", "I", "V2"], matrix=matrix, matrix_low=matrix - 1e-6, matrix_high=matrix + 1e-6,
+        eigenvalues=np.array([0.00173, 0.0069, 1.73]), eigenvalues_low=None, eigenvalues_high=None, generators=None,
+    )  # fmt: skip
+    html = render(wide)
+    assert "0.0069000" in html
+    match = re.search(r'font-size="([\d.]+)">(0\.0017312\d*)<', html)
+    assert float(match[1]) * 0.6 * len(match[2]) <= 78
+    marks = figures.spectrum(wide)
+    heights = [
+        float(y) for y in re.findall(r'<use [^>]*href="#spectrum-m[^>]* y="([\d.]+)"[^>]*var\(--blue', marks)
+    ]
+    assert min(-np.diff(heights[:3])) > 10  # rising, and told apart; the last is the legend's
+
+
 def test_motions_are_named():
     assert motion(np.array([[0, 1.0], [0, 0]]), ["t", "x"]) == "shear t ↔ x"
-    assert motion(np.array([[0, 1, 1.0], [-1, 0, 0], [-1, 0, 0]]), ["x", "y", "z"]) == "mixed motion"
+    names = ["x", "y", "z"]
+    assert motion(np.array([[0, 1, 1.0], [-1, 0, 0], [-1, 0, 0]]), names) == "rotation in a tilted plane"
+    assert motion(np.diag([0, 0, 1.0]), names) == "stretch"
+    both = np.zeros((4, 4))
+    both[0, 1], both[1, 0], both[2, 3], both[3, 2] = 1, -1, 0.5, 0.5
+    assert motion(both, ["a", "b", "c", "d"]) == "mixed motion"
     assert motion(np.full((2, 2), np.nan), ["x", "y"]) == "mixed motion"

@@ -5,29 +5,47 @@ Read the modules in this order: `forms` (the value), `groups` (O(A)), `reps` (ho
 (is there a form, and which one?), `report` (the answer as a page).
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gortho import nn, reps, testing
-from gortho.discovery import Discovery, Settings, Verdict, discover, spectral_form
-from gortho.forms import QuadraticForm, Signature
-from gortho.groups import OrthogonalGroup
-from gortho.nn import EquivariantNet, LearnableForm
-from gortho.reps import DirectSum, Tensor
-from gortho.training import fit
-
 if TYPE_CHECKING:
+    from gortho import nn, reps, testing
+    from gortho.discovery import Discovery, Settings, Verdict, spectral_form
+    from gortho.discovery.discover import discover
     from gortho.estimators import EquivariantRegressor, InvariantClassifier
+    from gortho.forms import QuadraticForm, Signature
+    from gortho.groups import OrthogonalGroup
+    from gortho.nn import EquivariantNet, LearnableForm
+    from gortho.reps import DirectSum, Tensor
+    from gortho.training import fit
 
 __version__ = "0.1.0"
 
+# torch and scikit-learn take seconds to import, so a name is imported when it is first asked for.
+_HOMES = {
+    "data": (),
+    "discovery": ("Discovery", "Settings", "Verdict", "discover", "spectral_form"),
+    "estimators": ("EquivariantRegressor", "InvariantClassifier"),
+    "forms": ("QuadraticForm", "Signature"),
+    "groups": ("OrthogonalGroup",),
+    "nn": ("EquivariantNet", "LearnableForm"),
+    "reps": ("DirectSum", "Tensor"),
+    "testing": (),
+    "training": ("fit",),
+}
+
 
 def __getattr__(name: str) -> Any:
-    # scikit-learn takes most of a second to import, so it waits until its estimators are asked for.
-    if name in ("EquivariantRegressor", "InvariantClassifier"):
-        from gortho import estimators
-
-        return getattr(estimators, name)
+    for home, names in _HOMES.items():
+        if name == home or name in names:
+            module = import_module(f"gortho.{home}")
+            value = globals()[name] = module if name == home else getattr(module, name)
+            return value
     raise AttributeError(f"module 'gortho' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 __all__ = [

@@ -1,12 +1,10 @@
-"""The command line: `gortho discover`, `predict`, `check`, `demo`, `reproduce`, `data`, `train`.
-
-Exit codes: 0 found (or fine), 3 none, 4 underdetermined, 2 bad input, 1 a check that does not hold, 130 Ctrl-C.
-"""
+"""The command line: `gortho discover`, `predict`, `check`, `demo`, `reproduce`, `data`, `train`."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -25,11 +23,34 @@ if TYPE_CHECKING:  # what the commands need is imported where it is used
 
 EXIT_CODES = {"FOUND": 0, "NONE": 3, "UNDERDETERMINED": 4}
 BAD_INPUT, INTERRUPTED = 2, 130
+EXITS = (
+    "Exit codes: 0 found or fine, 1 a check that does not hold, 2 bad input, 3 none, 4 underdetermined, "
+    "130 Ctrl-C before there was a result."
+)
+#: Arguments of Python that messages name, and that are options here.
+ARGUMENT = re.compile(
+    r"(?<!['\w-])(?:(x|y|scalars|points|output|decimal)=(?:'(\w+)')?|(max_samples|scalars_per_point)\b)"
+)
 #: Sizes of the search by effort: what differs from the default settings.
 EFFORTS: dict[str, dict[str, Any]] = {
     "normal": {},
     "quick": {"replicas": 12, "steps": 250, "refits": 6, "refit_steps": 300},
 }
+
+
+def as_options(message: str) -> str:
+    """A message with the names of arguments as the command line spells them.
+
+    >>> as_options("say which is the target by y=; points=2 and output='vector'; a larger max_samples")
+    'say which is the target by --y; --points 2 and --output vector; a larger --max-samples'
+    """
+
+    def spelled(match: re.Match[str]) -> str:
+        argument, word, alone = match.groups()
+        gap = " " if argument and match.end() < len(message) and message[match.end()] not in " ;,:." else ""
+        return f"--{argument or alone.replace('_', '-')}" + (f" {word}" if word else gap)
+
+    return ARGUMENT.sub(spelled, message)
 
 
 class Commands(click.Group):
@@ -50,11 +71,15 @@ class Commands(click.Group):
             click.echo("Interrupted before there was a result.", err=True)
             ctx.exit(INTERRUPTED)
         except (ValueError, OSError, ImportError, MemoryError) as error:
-            click.echo(f"Error: {str(error) or type(error).__name__}", err=True)
+            click.echo(f"Error: {as_options(str(error)) or type(error).__name__}", err=True)
             ctx.exit(BAD_INPUT)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EXITS,
+)
 @click.version_option(__version__, prog_name="gortho")
 def main() -> None:
     """Find the quadratic form behind vector data, and predict with it.
@@ -83,7 +108,9 @@ def options(*decorators: Callable) -> Callable:
 FILE = click.argument("file", type=click.Path(path_type=Path))
 RUN = click.argument("run", type=click.Path(path_type=Path))
 X = click.option(
-    "--x", metavar="NAMES", help="Columns of x, as E,px:pz, point by point; or the name of an array."
+    "--x",
+    metavar="NAMES",
+    help="Columns of x, as E,px:pz, point by point; or the name of an array, or of one for each point: u,v.",
 )
 Y = click.option("--y", metavar="NAMES", help="Columns of the target, or the name of an array.")
 SCALARS = click.option(
@@ -98,20 +125,27 @@ EFFORT = click.option(
     type=click.Choice(list(EFFORTS)),
     default="normal",
     show_default=True,
-    help="A quick search takes less time and is less sure.",
+    help="A quick search has half the restarts and steps: it takes less time and is less sure.",
 )
 QUIET = click.option("--quiet", is_flag=True, help="No progress bar.")
+DECIMAL = click.option(
+    "--decimal",
+    type=click.Choice([".", ","]),
+    default=".",
+    show_default=True,
+    help="Sign between whole and part in text files.",
+)
 JSON = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON, and nothing else, to standard output."
 )
 
 
-@main.command()
+@main.command(epilog=EXITS)
 @options(FILE, X, Y, SCALARS)
 @click.option(
     "--scalars-per-point", is_flag=True, help="The columns of scalars belong to the points, in order."
 )
-@POINTS
+@options(POINTS, DECIMAL)
 @click.option(
     "--output",
     default="scalar",
@@ -156,7 +190,7 @@ def discover(
     """Find the quadratic form that the data in FILE respects.
 
     FILE is .npz or .h5 (arrays X and y), .csv, .tsv or .parquet (columns). Ctrl-C ends the search with the best form
-    so far. Exit codes: 0 found, 3 none, 4 underdetermined, 2 bad input.
+    so far, which counts as underdetermined.
 
     \b
     Examples:
@@ -182,25 +216,28 @@ def discover(
         time_budget=time_budget,
     )
     remember(found, data)
+    found.notices = [as_options(notice) for notice in found.notices]
     _hand_over(ctx, found, report, save, as_json)
 
 
-@main.command()
-@options(RUN, FILE, X, SCALARS, POINTS)
+@main.command(epilog=EXITS)
+@options(RUN, FILE, X, SCALARS, POINTS, DECIMAL)
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="Where to: .npz, .csv, .parquet or .h5."
 )
 def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
     """Predict for the inputs in FILE with the saved RUN, row by row.
 
-    Columns are those that the run was found with, unless given. Writes y, or y_0, y_1, ... for more than one value.
+    Columns are those that the run was found with, unless given. Tables of predictions have the columns of the target
+    in the run, or y, or y_0, y_1, ...; files of arrays have y. A run whose verdict is not FOUND predicts with its best
+    form, with a warning, and the exit code is 0.
 
     \b
     Example:
       gortho predict run new.csv --out predictions.csv
     """
     from gortho.data import DataError, check_writable, write
-    from gortho.runs import load, read_for, scalars_of
+    from gortho.runs import load, read_for, scalars_of, target_columns
 
     if check_writable(out).resolve() == file.resolve():
         raise DataError(f"{out} is the file that is read: choose another name for the predictions")
@@ -208,18 +245,18 @@ def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
     _warn(found)
     data = read_for(found, file, targets=False, **columns)
     y = found.predict(data.X, scalars_of(data))
-    write(out, y)
+    write(out, y, target_columns(found))
     click.echo(f"{len(y)} predictions in {out}")
 
 
-@main.command()
-@options(RUN, FILE, X, Y, SCALARS, POINTS, JSON)
+@main.command(epilog=EXITS)
+@options(RUN, FILE, X, Y, SCALARS, POINTS, DECIMAL, JSON)
 @click.pass_context
 def check(ctx: click.Context, run: Path, file: Path, as_json: bool, **columns: Any) -> None:
     """Does the saved RUN keep its promises on the data in FILE?
 
-    Measures the equivariance of its predictor on these inputs and, where FILE has targets, the error. Exit code 0 if
-    the relative equivariance error is at most 1e-8 and the error at most twice the one measured at discovery, else 1.
+    Measures the equivariance of its predictor on these inputs and, where FILE has targets, the error. They hold if the
+    relative equivariance error is at most 1e-8 and the error at most twice the one measured at discovery.
 
     \b
     Example:
@@ -237,7 +274,7 @@ def check(ctx: click.Context, run: Path, file: Path, as_json: bool, **columns: A
         click.echo(json.dumps(plain(content), indent=1))
     else:
         for notice in data.notices:
-            click.echo(f"note: {notice}", err=True)
+            click.echo(f"note: {as_options(notice)}", err=True)
         click.echo(f"{run} ({found.candidate}) on {result.samples} samples of {file.name}")
         click.echo(str(result))
     ctx.exit(0 if result.holds else 1)

@@ -9,6 +9,7 @@ group print, compare and save the same.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 #: An eigenvalue counts as zero when its size is below this fraction of the largest one.
 ZERO_TOLERANCE = 1e-8
+#: A mixed term smaller than this fraction of √|A_ii A_jj|, which no choice of units changes, is not printed …
+NO_MIXING = 2.5e-3
+#: … nor, where its error is known, one that may be zero and is below this fraction of the largest.
+SMALL_TERM = 0.1
 
 
 class Signature(NamedTuple):
@@ -251,21 +256,34 @@ class QuadraticForm:
 
     # Printing and storing
 
-    def law(self, digits: int = 2) -> str:
-        """The form as a formula, leaving out terms that round to zero.
+    def law(self, digits: int = 2, half_widths: Any = None) -> str:
+        """The form as a formula, without the terms that are zero as far as is known.
+
+        Coefficients of order one have so many decimals, smaller ones as many significant digits and one more: units
+        may make them small, but not unimportant. With ``half_widths`` (n, n) of the entries' intervals, small terms
+        whose interval holds zero are left out; without, mixed terms that are small in any units.
 
         >>> QuadraticForm.minkowski(3, names=["E", "px", "py"]).law()
         'q(x) = 1.00 E² - 1.00 px² - 1.00 py²'
+        >>> QuadraticForm([[1, 1e-5], [1e-5, 0.001]], names=["mm", "m"]).law()
+        'q(x) = 1.41 mm² + 0.00141 m²'
         """
+        A = self._matrix  # type: ignore[attr-defined]
+        size, largest = A.abs(), A.abs().max()
+        if half_widths is None:
+            scale = A.diagonal().abs().sqrt()
+            left_out = (size < NO_MIXING * scale[:, None] * scale).fill_diagonal_(False)
+        else:
+            left_out = (size <= torch.as_tensor(half_widths)) & (size < SMALL_TERM * largest)
+        left_out |= size < ZERO_TOLERANCE * largest
         text = ""
-        for i in range(self.n):
-            for j in range(i, self.n):
-                value = float(self._matrix[i, j]) * (1 if i == j else 2)  # type: ignore[attr-defined]
-                if round(abs(value), digits) == 0:
-                    continue
-                sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
-                term = f"{self.names[i]}²" if i == j else f"{self.names[i]}·{self.names[j]}"
-                text += f"{sign}{abs(value):.{digits}f} {term}"
+        for i, j in torch.triu_indices(self.n, self.n).T.tolist():
+            if left_out[i, j]:
+                continue
+            value = float(A[i, j]) * (1 if i == j else 2)
+            sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
+            term = f"{self.names[i]}²" if i == j else f"{self.names[i]}·{self.names[j]}"
+            text += f"{sign}{_coefficient(abs(value), digits)} {term}"
         return f"q(x) = {text}"
 
     def __str__(self) -> str:
@@ -293,3 +311,15 @@ class QuadraticForm:
 
     def __reduce__(self) -> tuple:
         return QuadraticForm.from_json, (self.to_json(),)
+
+
+def _coefficient(value: float, digits: int) -> str:
+    """A positive number with so many decimals if its order is one, else with one more significant digit than that.
+
+    >>> [_coefficient(value, 2) for value in (1.414, 0.849, 0.178, 0.00173, 1.73e-6)]
+    ['1.41', '0.85', '0.178', '0.00173', '1.73e-06']
+    """
+    order = math.log10(value)
+    if order < -4:
+        return f"{value:.{digits}e}"
+    return f"{value:.{digits if order > -0.5 else digits - math.floor(order)}f}"

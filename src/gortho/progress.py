@@ -48,22 +48,32 @@ def stderr_width() -> int:
 
 
 class Bar:
-    """A progress bar that shows the stage and the leading form; call it as `discover` calls its ``watch``."""
+    """A progress bar that shows the stage and the leading form; call it as `discover` calls its ``watch``.
+
+    Where standard error is not a terminal, such as in a log, nothing moves: each stage gets one line when it begins.
+    """
 
     _FORMAT = "{percentage:3.0f}%|{bar:10}| {elapsed} {desc}"
     _FIXED = 26  # what the format takes besides the description, for runs below a hundred hours
 
     def __init__(self, hidden: bool = False):
+        self._lines = not (hidden or sys.stderr.isatty())
+        self._stage = ""
         self._bar = tqdm(
             total=1.0,
             file=sys.stderr,
             bar_format=self._FORMAT,
             leave=False,
-            disable=hidden,
+            disable=hidden or self._lines,
             desc="looking at the data",
         )
 
     def __call__(self, stage: str, share: float, line: str) -> None:
+        if self._lines:
+            if stage != self._stage:
+                print(f"{stage}: {line}", file=sys.stderr, flush=True)
+            self._stage = stage
+            return
         self._bar.n = min(1.0, share)
         width = stderr_width() - self._FIXED - len(stage) - 2
         self._bar.set_description_str(f"{stage}: {shorten(line, max(20, width))}")

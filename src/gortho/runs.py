@@ -43,12 +43,23 @@ def remember(found: Discovery, data: Dataset) -> None:
         found.facts[f"{part} read from"] = line.getvalue()
 
 
-def _remembered(found: Discovery, part: str, file: Path) -> list[str] | str | None:
-    """The columns, or the array, that a part was read from when the run was made, if the file is of the same kind."""
+def _stored(found: Discovery, part: str) -> list[str] | None:
+    """The columns, or the arrays, that a part was read from when the run was made."""
     stored = found.facts.get(f"{part} read from")
+    return next(csv.reader([stored])) if stored else None
+
+
+def target_columns(found: Discovery) -> list[str]:
+    """Names for columns of predictions: those of the run's targets, "y" where they had none."""
+    return _stored(found, "y") or ["y"]
+
+
+def _remembered(found: Discovery, part: str, file: Path) -> list[str] | None:
+    """The columns or arrays that a part was read from when the run was made, if the file is of the same kind."""
+    stored = _stored(found, part)
     table = file.suffix.lower() in TABLES
     if stored and table == (Path(found.facts.get("file", "")).suffix.lower() in TABLES):
-        return next(csv.reader([stored])) if table else stored
+        return stored
     named = found.names != variable_names(len(found.names))
     if part == "x" and table and named and found.network_options["points"] == 1:
         return list(found.names)
@@ -72,6 +83,7 @@ def read_for(
     y: str | None = None,
     scalars: str | None = None,
     points: int | None = None,
+    decimal: str = ".",
 ) -> Dataset:
     """Read a file for a saved run: its columns, unless others are given."""
     options = found.network_options
@@ -88,6 +100,7 @@ def read_for(
         output=found.output,
         scalars_per_point=needed == "point",
         targets=targets,
+        decimal=decimal,
     )
     n = len(found.names)
     if data.X.shape[-1] != n:
@@ -103,7 +116,7 @@ class Certificate:
     """What a predictor keeps of its promises on given data."""
 
     samples: int
-    equivariance: dict[float, float]  # by largest boost
+    equivariance: dict[float, float]  # by largest boost; only 0 where the group has rotations alone
     mse: float | None = None
     relative_mse: float | None = None
     stored_relative_mse: float | None = None
@@ -115,14 +128,23 @@ class Certificate:
         return not self.failures
 
     def __str__(self) -> str:
-        lines = [f"equivariance error, boosts to {b:g}: {e:.1e}" for b, e in self.equivariance.items()]
-        if self.relative_mse is None:
-            lines.append("no targets in the file: the error of the predictions is not checked")
-        else:
+        lines = [
+            f"equivariance error, {f'boosts to {boost:g}' if boost else 'rotations'}: {error:.1e}"
+            for boost, error in self.equivariance.items()
+        ]
+        if self.relative_mse is not None:
             stored = self.stored_relative_mse
-            beside = "none is stored to compare with" if stored is None else f"{stored:.2e} at discovery"
-            lines.append(f"error: {self.relative_mse:.2e} of the variance (MSE {self.mse:.2e}); {beside}")
-        lines.append("The certificate holds." if self.holds else "The certificate FAILS:")
+            lines.append("error of the predictions, as a share of the variance:")
+            lines.append(f"  at discovery, held out: {'not stored' if stored is None else f'{stored:.2e}'}")
+            lines.append(f"  here: {self.relative_mse:.2e} (MSE {self.mse:.2e})")
+        if not self.holds:
+            lines.append("The certificate FAILS:")
+        elif self.relative_mse is None:
+            lines.append("Equivariance holds; accuracy was not checked: the file has no targets.")
+        elif self.stored_relative_mse is None:
+            lines.append("Equivariance holds; accuracy was not checked: the run stores no error.")
+        else:
+            lines.append("The certificate holds: equivariance and accuracy.")
         return "\n".join(lines + [f"  {failure}" for failure in self.failures])
 
 
@@ -131,9 +153,11 @@ def certify(found: Discovery, data: Dataset) -> Certificate:
     assert found.network is not None and found.candidate is not None
     rows = choose(len(data.X), CERTIFICATE_ROWS, 0)
     few = data.X[rows], scalars_of(data, rows)
+    positive, negative, zero = found.candidate.signature
+    boosts = BOOSTS if (positive and negative) or zero else (0.0,)
     result = Certificate(
         samples=len(data.X),
-        equivariance={boost: found.equivariance_error(*few, max_boost=boost) for boost in BOOSTS},
+        equivariance={boost: found.equivariance_error(*few, max_boost=boost) for boost in boosts},
     )
     worst = max(result.equivariance.values())
     if not worst <= CERTIFIED:
@@ -156,9 +180,7 @@ def certify(found: Discovery, data: Dataset) -> Certificate:
 
 def summary(found: Discovery) -> dict[str, Any]:
     """A discovery as plain JSON values; numbers that are not finite become null."""
-    form, intervals = found.candidate, found.intervals
-    values = None if form is None else form.eigenvalues.numpy()
-    wobble = None if found.eigenvalue_errors is None else 1.96 * found.eigenvalue_errors
+    form = found.candidate
     content = {
         "verdict": found.verdict.name,
         "reason": found.reason,
@@ -167,21 +189,23 @@ def summary(found: Discovery) -> dict[str, Any]:
         "accepted": found.form is not None,
         "output": found.output,
         "names": list(found.names),
-        "law": None if form is None else form.law(),
+        "law": found.law() or None,
         "group": None if form is None else form.group_name,
         "signature": None if form is None else list(form.signature),
         "matrix": None if form is None else form.matrix.numpy(),
-        "intervals": None if intervals is None else {"low": intervals[0], "high": intervals[1]},
-        "eigenvalues": values,
-        "eigenvalue_intervals": None
-        if values is None or wobble is None
-        else {"low": values - wobble, "high": values + wobble},
+        "intervals": _ends(found.intervals),
+        "eigenvalues": None if form is None else form.eigenvalues.numpy(),
+        "eigenvalue_intervals": _ends(found.eigenvalue_intervals),
         "errors": [vars(peer) for peer in found.peers],
         "equivariance": [{"boost": b, "error": e} for b, e in found.certificate.items()],
         "notices": found.notices,
         "facts": found.facts,
     }
     return plain(content)
+
+
+def _ends(interval: tuple[np.ndarray, np.ndarray] | None) -> dict[str, np.ndarray] | None:
+    return None if interval is None else {"low": interval[0], "high": interval[1]}
 
 
 def plain(value: Any) -> Any:

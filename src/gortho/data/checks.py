@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -28,13 +28,13 @@ def check_samples(
     seed: int = 0,
     *,
     names: Sequence[str] | None = None,
-    rows: np.ndarray | None = None,
+    place: Callable[[int], str] = "row {}".format,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None, list[str]]:
     """The samples as finite float64 arrays without repeated rows, and notices for the user.
 
     X is (N, n) or (N, p, n); y is (N, ...); point_scalars are (N, p) or (N, p, s); sample_scalars are (N,)
-    or (N, s). Lists, numpy, pandas and torch are taken. `names` are those of the n components; `rows` are
-    the numbers of the rows in the file they come from, for messages.
+    or (N, s). Lists, numpy, pandas and torch are taken. `names` are those of the n components; `place` says
+    where a row stands in the file it comes from, for messages.
 
     >>> X, y, _, _, notices = check_samples([[1, 0], [0, 1], [0, 1]], [1, 2, 2])
     >>> X.shape, notices
@@ -55,7 +55,7 @@ def check_samples(
 
     total = len(arrays["X"])
     for name, array in arrays.items():
-        _check_finite(name, array, np.arange(total) if rows is None else rows, names if name == "X" else None)
+        _check_finite(name, array, place, names if name == "X" else None)
     limits = Limits(max_samples, None, seed)
     chosen = choose(total, limits.rows(0), seed)
     if len(chosen) < total:
@@ -74,7 +74,7 @@ def check_inputs(
     sample_scalars: Any = None,
     *,
     names: Sequence[str] | None = None,
-    rows: np.ndarray | None = None,
+    place: Callable[[int], str] = "row {}".format,
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Inputs without targets as finite float64 arrays, every row in its place; arguments as in `check_samples`.
 
@@ -85,9 +85,7 @@ def check_inputs(
     arrays = {name: as_float64(array, name) for name, array in given.items() if array is not None}
     _check_shapes(arrays, least=1)
     for name, array in arrays.items():
-        _check_finite(
-            name, array, np.arange(len(array)) if rows is None else rows, names if name == "X" else None
-        )
+        _check_finite(name, array, place, names if name == "X" else None)
     return arrays["X"], arrays.get("point_scalars"), arrays.get("sample_scalars")
 
 
@@ -116,7 +114,9 @@ def as_float64(values: Any, name: str, columns: Sequence[str] | None = None) -> 
         fix = "convert it to a number or drop its column or row"
     value = array[index]
     found = str(value) if array.dtype.kind in "mM" else repr(getattr(value, "item", lambda: value)())
-    raise DataError(f"{name} holds {found} {_place(index, index[0], columns)}, not a real number: {fix}")
+    raise DataError(
+        f"{name} holds {found} {_where(index, f'row {index[0]}', columns)}, not a real number: {fix}"
+    )
 
 
 def _as_array(values: Any, name: str) -> np.ndarray:
@@ -152,9 +152,9 @@ def _offender(array: np.ndarray) -> tuple[int, ...] | None:
     return None
 
 
-def _place(index: tuple[int, ...], row: int, columns: Sequence[str] | None = None) -> str:
-    """Where an entry stands, in words: rows and columns are counted from 0."""
-    where = [f"in row {row}"]
+def _where(index: tuple[int, ...], row: str, columns: Sequence[str] | None = None) -> str:
+    """Where an entry stands, in words: points and columns are counted from 0."""
+    where = [f"in {row}"]
     where += [f"point {index[1]}"] if len(index) == 3 else []
     if len(index) > 1:
         last = index[-1]
@@ -197,14 +197,16 @@ def _check_shapes(arrays: dict[str, np.ndarray], least: int = 2) -> None:
         arrays["point_scalars"] = arrays["point_scalars"].reshape(*X.shape[:2], -1)
 
 
-def _check_finite(name: str, array: np.ndarray, rows: np.ndarray, columns: Sequence[str] | None) -> None:
+def _check_finite(
+    name: str, array: np.ndarray, place: Callable[[int], str], columns: Sequence[str] | None
+) -> None:
     bad = ~np.isfinite(array)
     count = int(bad.reshape(len(array), -1).any(axis=1).sum())
     if count:
         index = tuple(int(i) for i in np.unravel_index(np.argmax(bad), bad.shape))
         raise DataError(
             f"{name} holds NaN or infinite values in {count} of {len(array)} rows, the first "
-            f"({array[index]}) {_place(index, int(rows[index[0]]), columns)}: drop or impute these rows"
+            f"({array[index]}) {_where(index, place(index[0]), columns)}: drop or impute these rows"
         )
 
 

@@ -19,34 +19,56 @@ from .sampling import BYTES, Limits, choose, sizes
 BLOCK = 2_000_000  # numbers read at a time
 
 
-def _pick(what: str, wanted: Any, usual: Sequence[str], has: Callable[[str], bool], names: list[str]) -> str:
-    """The array's name: the one asked for, or the first of the usual ones that exists."""
-    if wanted is not None and not isinstance(wanted, str):
-        raise DataError(f"{what}={wanted!r}: in a file of arrays, {what} is the name of one array")
-    for name in usual if wanted is None else [wanted]:
-        if name and has(name):
-            return name
-    error = missing("array", usual[0] if wanted is None else wanted, names)
-    raise DataError(f"{error}; name it by {what}=") if wanted is None else error
+def _pick(
+    what: str, wanted: Any, usual: Sequence[str], has: Callable[[str], bool], names: list[str]
+) -> tuple[str, ...]:
+    """The arrays' names: those asked for, or the first of the usual ones that exists."""
+    if wanted is None:
+        for name in usual:
+            if has(name):
+                return (name,)
+        raise DataError(f"{missing('array', usual[0], names)}; name it by {what}=")
+    several = not isinstance(wanted, str) or ("," in wanted and not has(wanted))
+    parts = [str(part).strip() for part in (wanted.split(",") if isinstance(wanted, str) else wanted)]
+    picked = tuple(parts) if several else (wanted,)
+    for name in picked or ("",):
+        if not name or not has(name):
+            raise missing("array", name, names)
+    if len(picked) > 1 and what != "x":
+        raise DataError(f"{what}={','.join(picked)}: in a file of arrays, {what} is the name of one array")
+    return picked
 
 
 def _picks(
     x: Any, y: Any, scalars: Any, has: Callable[[str], bool], names: list[str], targets: bool | None
-) -> dict[str, str]:
+) -> dict[str, tuple[str, ...]]:
     """The names of the arrays of x, y and scalars; without y if targets are not wanted, or optional and absent."""
     usual = ("y", "Y")
     picked = {"x": _pick("x", x, ("X", "x"), has, names)}
-    if targets or (targets is None and any(has(name) for name in (usual if y is None else [y]))):
+    hoped = usual if y is None else [y] if isinstance(y, str) else y
+    if targets or (targets is None and any(has(name) for name in hoped)):
         picked["y"] = _pick("y", y, usual, has, names)
     if scalars is not None:
         picked["scalars"] = _pick("scalars", scalars, (), has, names)
     return picked
 
 
-def _raw(arrays: list[np.ndarray], picked: dict[str, str], **more: Any) -> Raw:
-    values = {part: as_float64(array, name) for array, (part, name) in zip(arrays, picked.items())}
-    names: dict[str, tuple[str, ...]] = {part: (name,) for part, name in picked.items()}
-    return Raw(values["x"], values.get("y"), values.get("scalars"), picked=names, **more)
+def _raw(arrays: dict[str, np.ndarray], picked: dict[str, tuple[str, ...]], **more: Any) -> Raw:
+    """Each part of the arrays by name; several arrays of x, of one vector each, become points of a sample."""
+    values = {part: [as_float64(arrays[name], name) for name in names] for part, names in picked.items()}
+    x = values["x"]
+    if len(x) > 1 and (x[0].ndim != 2 or any(array.shape != x[0].shape for array in x)):
+        told = ", ".join(f"{name!r} {array.shape}" for name, array in zip(picked["x"], x))
+        raise DataError(
+            f"the arrays of x have the shapes {told}: several arrays must each be (N, n), with the same N and n"
+        )
+    X = x[0] if len(x) == 1 else np.stack(x, axis=1)
+    y, scalars = (values[part][0] if part in values else None for part in ("y", "scalars"))
+    return Raw(X, y, scalars, picked=picked, **more)
+
+
+def _names(picked: dict[str, tuple[str, ...]]) -> list[str]:
+    return [name for names in picked.values() for name in names]
 
 
 def read_npz(path: Path, x: Any, y: Any, scalars: Any, limits: Limits, targets: bool | None = True) -> Raw:
@@ -55,14 +77,14 @@ def read_npz(path: Path, x: Any, y: Any, scalars: Any, limits: Limits, targets: 
         with zipfile.ZipFile(path) as archive:
             names = [name.removesuffix(".npy") for name in archive.namelist()]
             picked = _picks(x, y, scalars, names.__contains__, names, targets)
-            needed = sum(_npy_numbers(archive, name) for name in picked.values()) * BYTES
+            needed = sum(_npy_numbers(archive, name) for name in _names(picked)) * BYTES
         if limits.memory is not None and needed > limits.memory:
             raise DataError(
                 f"reading needs {sizes(needed)} of memory and {sizes(limits.memory)} are available; an .npz "
                 "cannot be read in part: store the arrays as HDF5 (.h5) or Parquet (.parquet) instead"
             )
         with np.load(path, allow_pickle=False) as archive:
-            return _raw([archive[name] for name in picked.values()], picked)
+            return _raw({name: archive[name] for name in _names(picked)}, picked)
     except DataError:
         raise
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError) as error:
@@ -111,26 +133,27 @@ def read_hdf5(path: Path, x: Any, y: Any, scalars: Any, limits: Limits, targets:
                     f"{error}. The file holds the pandas table {pandas[0]!r}, in pandas' own layout, which "
                     "is not read: save it by DataFrame.to_parquet or to_csv instead"
                 ) from None
-            return _read_datasets([file[name] for name in picked.values()], picked, limits)
+            return _read_datasets({name: file[name] for name in _names(picked)}, picked, limits)
     except DataError:
         raise
     except (OSError, RuntimeError, KeyError) as error:
         raise DataError(f"the file is truncated or damaged ({error}): write it again") from None
 
 
-def _read_datasets(datasets: list[Any], picked: dict[str, str], limits: Limits) -> Raw:
-    for dataset, name in zip(datasets, picked.values()):
+def _read_datasets(datasets: dict[str, Any], picked: dict[str, tuple[str, ...]], limits: Limits) -> Raw:
+    first = datasets[picked["x"][0]]
+    for name, dataset in datasets.items():
         if not dataset.shape:
             raise DataError(f"dataset {name!r} is not an array: give one row per sample")
-        if len(dataset) != len(datasets[0]):
+        if len(dataset) != len(first):
             raise DataError(
-                f"{picked['x']!r} has {len(datasets[0])} rows and {name!r} has {len(dataset)}: "
+                f"{picked['x'][0]!r} has {len(first)} rows and {name!r} has {len(dataset)}: "
                 "they must have one row per sample each"
             )
-    width = sum(math.prod(dataset.shape[1:]) for dataset in datasets)
-    total = len(datasets[0])
+    width = sum(math.prod(dataset.shape[1:]) for dataset in datasets.values())
+    total = len(first)
     rows = choose(total, limits.rows(width), limits.seed)
-    arrays = [_read_rows(dataset, rows) for dataset in datasets]
+    arrays = {name: _read_rows(dataset, rows) for name, dataset in datasets.items()}
     return _raw(arrays, picked, rows=rows, notices=limits.notices(total, width))
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-
-from gortho.reps import as_rep
 
 from . import checks, tables
 from .containers import read_hdf5, read_npz
@@ -70,18 +69,24 @@ def read(
     scalars_per_point: bool = False,
     memory_budget: int | None = None,
     targets: bool | None = True,
+    decimal: str = ".",
 ) -> Dataset:
     """Reads samples from .npz, .h5/.hdf5 (arrays by name) or .csv, .tsv, .parquet (columns by name).
 
-    Columns are given as a list or as "E,px:pz", point by point for samples of several points. Scalars of a
-    table are per sample unless `scalars_per_point`; an array of scalars is per point if its second axis has
-    the length `points`. `memory_budget` is in bytes; the memory available, if None.
+    Columns are given as a list or as "E,px:pz", point by point for samples of several points. Several arrays of x,
+    as "position,dipole", each (N, n), are the points of a sample in this order. Scalars of a table are per sample
+    unless `scalars_per_point`; an array of scalars is per point if its second axis has the length `points`.
+    `memory_budget` is in bytes; the memory available, if None. Text files may have `decimal` commas.
 
     With `targets=False` only the inputs are read: every row in its place, repeated ones too, and y is None. With
     `targets=None` the targets, named by y or by the usual names, are read if the file has them.
     """
     path = Path(path).expanduser()
     reader = _reader(path)
+    if decimal not in (".", ","):
+        raise DataError(f"decimal={decimal!r}: choose '.' or ','")
+    if reader is tables.read_text:
+        reader = partial(reader, decimal=decimal)
     budget = available_memory() if memory_budget is None else memory_budget
     try:
         raw = reader(path, x, y, scalars, Limits(max_samples, budget, seed, targets is False), targets)
@@ -93,11 +98,11 @@ def read(
         target: np.ndarray | None = None
         notices: list[str] = []
         if raw.y is None:
-            X, point, sample = checks.check_inputs(X, point, sample, names=names, rows=raw.rows)
+            X, point, sample = checks.check_inputs(X, point, sample, names=names, place=raw.place)
         else:
             target = shape_output(raw.y, output, n)
             X, target, point, sample, notices = checks.check_samples(
-                X, target, point, sample, max_samples, seed, names=names, rows=raw.rows
+                X, target, point, sample, max_samples, seed, names=names, place=raw.place
             )
     except DataError as error:
         raise DataError(f"{path.name}: {error}") from None
@@ -161,6 +166,8 @@ def shape_points(X: np.ndarray, points: int | None) -> np.ndarray:
 
 def shape_output(y: np.ndarray, output: str, n: int) -> np.ndarray:
     """y as the kind of output asks: (N,) or (N, k), (N, n), (N, n, n) row by row, or (N, k) for a sum."""
+    from gortho.reps import as_rep  # imports torch, which takes seconds
+
     try:
         rep = as_rep(output)
     except ValueError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,8 +13,8 @@ class Raw:
     """Numbers as they stand in the file.
 
     `y` is None where no targets were asked for. `columns` are the names of X's columns, None for files of
-    arrays; `rows` are the numbers of the rows read, None for all; `picked` are the arrays or columns read, by
-    their part in it ("x", "y", "scalars").
+    arrays; `rows` are the numbers of the rows read, None for all; `line` tells the line of a row in a text file;
+    `picked` are the arrays or columns read, by their part in it ("x", "y", "scalars").
     """
 
     X: np.ndarray
@@ -23,3 +24,9 @@ class Raw:
     rows: np.ndarray | None = None
     notices: list[str] = field(default_factory=list)
     picked: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    line: Callable[[int], int] | None = None
+
+    def place(self, index: int) -> str:
+        """Where a row that was read stands in the file, in words: by its line, or by its number from 0."""
+        row = index if self.rows is None else int(self.rows[index])
+        return f"row {row}" if self.line is None else f"line {self.line(row)}"

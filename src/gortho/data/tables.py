@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -31,13 +32,20 @@ class Table:
 
     header: list[str]
     blocks: Callable[[list[str]], Iterator[np.ndarray]]
+    line: Callable[[int], int] | None = None  # of a row, where the table is text
 
 
 def read_text(
-    path: Path, x: Columns, y: Columns, scalars: Columns, limits: Limits, targets: bool | None = True
+    path: Path,
+    x: Columns,
+    y: Columns,
+    scalars: Columns,
+    limits: Limits,
+    targets: bool | None = True,
+    decimal: str = ".",
 ) -> Raw:
     """Columns of a .csv or .tsv file, which is read piece by piece."""
-    return _read(_text_table(path), x, y, scalars, limits, targets)
+    return _read(_text_table(path, decimal), x, y, scalars, limits, targets)
 
 
 def read_parquet(
@@ -78,6 +86,7 @@ def _read(
         rows=rows,
         notices=notices,
         picked={part: names for part, names in picked.items() if names},
+        line=table.line,
     )
 
 
@@ -169,7 +178,7 @@ def variable_names(columns: list[str], points: int) -> tuple[str, ...]:
     return tuple(stems[:n] if len(set(stems[:n])) == n and all(stems[:n]) else columns[:n])
 
 
-def _text_table(path: Path) -> Table:
+def _text_table(path: Path, decimal: str) -> Table:
     """A text table: the delimiter is found from the header."""
     delimiter = _delimiter(path)
     skip, header = next(_cells(path, delimiter), (0, []))
@@ -177,7 +186,7 @@ def _text_table(path: Path) -> Table:
         header = [header[0].lstrip("# "), *header[1:]] if header[0] != "#" else header[1:]
     if not header:
         raise DataError("the file has no header: its first line must name the columns")
-    if all(_is_number(cell) for cell in header):
+    if all(_is_number(cell, decimal) for cell in header):
         raise DataError(
             f"the file has no header: its first line holds numbers ({listed(header)}); "
             "put a line with the names of the columns before it"
@@ -200,6 +209,7 @@ def _text_table(path: Path) -> Table:
                     dtype={name: np.float64 if name in columns else str for name in header},
                     skipinitialspace=True,
                     encoding="utf-8-sig",
+                    decimal=decimal,
                     chunksize=max(1, BLOCK // len(header)),
                 ) as reader,
             ):
@@ -207,16 +217,20 @@ def _text_table(path: Path) -> Table:
                 for chunk in reader:
                     block = chunk[columns].to_numpy(np.float64)
                     if not explained and np.isnan(block).any():  # missing cells, or short lines
-                        _explain(path, delimiter, skip, header, columns)
+                        _explain(path, delimiter, decimal, skip, header, columns)
                         explained = True
                     yield block
         except DataError:
             raise
         except (ValueError, pd.errors.ParserWarning) as error:
-            _explain(path, delimiter, skip, header, columns)
+            _explain(path, delimiter, decimal, skip, header, columns)
             raise DataError(f"the file cannot be read as a table: {error}") from None
 
-    return Table(header, blocks)
+    def line(row: int) -> int:
+        below = (number for number, _ in _cells(path, delimiter) if number > skip)
+        return next(itertools.islice(below, row, None))
+
+    return Table(header, blocks, line)
 
 
 def _delimiter(path: Path) -> str:
@@ -255,15 +269,17 @@ def _cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             raise DataError(f"line {reader.line_num} cannot be read: {error}") from None
 
 
-def _is_number(cell: str) -> bool:
+def _is_number(cell: str, decimal: str = ".") -> bool:
     try:
-        float(cell)
+        float(cell.replace(decimal, "."))
     except ValueError:
         return False
-    return "_" not in cell
+    return "_" not in cell and (decimal == "." or "." not in cell)
 
 
-def _explain(path: Path, delimiter: str, skip: int, header: list[str], columns: list[str]) -> None:
+def _explain(
+    path: Path, delimiter: str, decimal: str, skip: int, header: list[str], columns: list[str]
+) -> None:
     """Raises a DataError for the first line with a wrong number of cells or a cell that is no number."""
     wanted = [(header.index(name), name) for name in columns]
     for line, cells in _cells(path, delimiter):
@@ -275,11 +291,11 @@ def _explain(path: Path, delimiter: str, skip: int, header: list[str], columns: 
             )
         for place, name in wanted:
             cell = cells[place]
-            if cell.lower() in READABLE or _is_number(cell):
+            if cell.lower() in READABLE or _is_number(cell, decimal):
                 continue
             fix = "replace it by a number, or drop the line or column"
             if DECIMAL_COMMA.fullmatch(cell):
-                fix = f"it has a decimal comma: write numbers with a decimal point, {cell.replace(',', '.')}"
+                fix = "it has a decimal comma: say so by decimal=','"
             raise DataError(f"line {line}, column {name!r}: {cell!r} is not a number: {fix}")
 
 

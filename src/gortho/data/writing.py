@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +27,11 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def write(path: str | os.PathLike[str], y: np.ndarray) -> Path:
-    """Writes y (N, ...) as an array y, or to a table as columns y (one value a row) or y_0, y_1, ..., row by row."""
+def write(path: str | os.PathLike[str], y: np.ndarray, columns: Sequence[str] = ("y",)) -> Path:
+    """Writes y (N, ...), row by row: as an array y, or as columns of a table.
+
+    One name for several values stands for name_0, name_1, ...
+    """
     path = check_writable(path)
     suffix = path.suffix.lower()
     if suffix == ".npz":
@@ -42,8 +46,9 @@ def write(path: str | os.PathLike[str], y: np.ndarray) -> Path:
     import pandas as pd
 
     flat = np.asarray(y).reshape(len(y), -1)
-    names = ["y"] if flat.shape[1] == 1 else [f"y_{k}" for k in range(flat.shape[1])]
-    table = pd.DataFrame(flat, columns=names)
+    if len(columns) == 1 < flat.shape[1]:
+        columns = [f"{columns[0]}_{k}" for k in range(flat.shape[1])]
+    table = pd.DataFrame(flat, columns=list(columns))
     if suffix == ".parquet":
         table.to_parquet(path, index=False)
     else:

@@ -34,7 +34,7 @@ from gortho.discovery.problem import Clock, Problem, as_data, single
 from gortho.discovery.replicas import Data
 from gortho.discovery.result import Discovery
 from gortho.discovery.spectral import SpectralForm, spectral_form
-from gortho.discovery.verdict import AGREEMENT, NEAR_BEST, Verdict, confidence, judge
+from gortho.discovery.verdict import AGREEMENT, NEAR_BEST, Verdict, confidence, few_samples, judge
 from gortho.forms import QuadraticForm
 from gortho.reps import DirectSum, Rep
 
@@ -125,6 +125,8 @@ def discover(
     targets, rep = as_targets(targets, output, n)
     found = Discovery(Verdict.UNDERDETERMINED, "", "", 0.0, repr(rep), names, notices=list(notices))
     found.facts = _facts(seed, x, rep)
+    if output == "scalar" and targets.ndim == 2 and targets.shape[1] == n:
+        found.notices.append(f"y has {n} columns, as x has: did you mean output='vector'?")
     refusal = hopeless(x, targets, names)
     if refusal:
         found.reason, found.advice = refusal
@@ -143,6 +145,12 @@ def discover(
     }
     with one_thread():
         _discover(found, Problem(train, validation, test, rep, options, clock, seed), watch)
+    e = found.evidence
+    if e is not None and e.few_rule:
+        held_out = order[: e.held_out].numpy()
+        sizes = np.linalg.norm(targets[held_out].reshape(e.held_out, -1), axis=1)
+        rows = held_out[e.worst].tolist() if len(x) == len(raw) else None  # dropped rows shift the numbers
+        found.notices.append(few_samples(e, sizes, rows))
     found.facts["seconds"] = f"{time.perf_counter() - started:.1f}"
     return found
 
@@ -242,7 +250,9 @@ def _discover(
         found.reason = (
             "The search was interrupted: this is the best form so far, and the evidence is not complete."
         )
-        found.advice = "Run it again and let it finish; a smaller time budget ends by itself."
+        found.advice = (
+            "Run it again and let it finish; --time-budget SECONDS ends by itself (Python: time_budget)."
+        )
 
 
 def _spectral_starts(

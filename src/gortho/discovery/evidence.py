@@ -50,6 +50,7 @@ def attach_errors(found: Discovery, candidate: QuadraticForm, matrices: Tensor |
     if matrices is None:
         return
     forms = _in_given_coordinates(matrices, W, candidate)
+    found.refits = len(forms)
     found.entry_errors = forms.std(0).numpy()
     found.eigenvalue_errors = _eigenvalue_errors(candidate, forms).numpy()
 
@@ -160,6 +161,7 @@ def compare(
     found.certificate, found.free_certificate = (certificate(m, candidate, problem) for m in (net, plain))
     pick = slice(0, max(1, 2_000 * len(test[1]) // test[1].numel()))
     found.held_out = (test[1][pick].flatten().numpy(), own[pick].flatten().numpy())
+    worst = np.argsort(errors)[: -1 - -(-len(errors) // 100) : -1]
     return Evidence(
         samples=len(train[0]),  # type: ignore[arg-type]
         unexplained=float(errors.mean()) / variance,
@@ -170,4 +172,7 @@ def compare(
         restarts=0,
         near_best=0,
         agreeing=0,
+        held_out=len(errors),
+        worst=worst.tolist(),
+        worst_share=float(errors[worst].sum() / max(errors.sum(), 1e-300)),
     )

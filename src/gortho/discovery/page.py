@@ -17,8 +17,7 @@ def report_data(found: Discovery) -> ReportData:
     """Everything the page shows."""
     form, e = found.candidate, found.evidence
     low, high = found.intervals or (None, None)
-    values = None if form is None else form.eigenvalues.numpy()
-    wobble = None if found.eigenvalue_errors is None else 1.96 * found.eigenvalue_errors
+    values_low, values_high = found.eigenvalue_intervals or (None, None)
     best = found.restarts[0].form if found.restarts else None
     return ReportData(
         verdict=found.verdict.name,
@@ -27,22 +26,22 @@ def report_data(found: Discovery) -> ReportData:
         advice=found.advice,
         confidence=found.confidence,
         confidence_note=CONFIDENCE_NOTE,
-        law="" if form is None else form.law(),
+        law=found.law(digits=3),
         names=list(found.names),
         group_name="" if form is None else form.group_name,
         signature=None if form is None else tuple(form.signature),  # type: ignore[arg-type]
         matrix=None if form is None else form.matrix.numpy(),
         matrix_low=low,
         matrix_high=high,
-        eigenvalues=values,
-        eigenvalues_low=None if values is None or wobble is None else values - wobble,
-        eigenvalues_high=None if values is None or wobble is None else values + wobble,
+        eigenvalues=None if form is None else form.eigenvalues.numpy(),
+        eigenvalues_low=values_low,
+        eigenvalues_high=values_high,
         generators=found.generators,
         output=found.output,
         true=None if found.held_out is None else found.held_out[0],
         predicted=None if found.held_out is None else found.held_out[1],
         errors=[ErrorRow(p.model, p.mse, p.relative_mse, p.parameters, p.note) for p in found.peers],
-        paired_p=None if e is None else 2 * min(e.free_p, 1 - e.free_p),
+        free_p=None if e is None else e.free_p,
         boosts=np.array(list(found.certificate)) if found.certificate else None,
         equivariance_errors=np.array(list(found.certificate.values())) if found.certificate else None,
         unconstrained_equivariance_errors=np.array(list(found.free_certificate.values()))

@@ -14,14 +14,16 @@ import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from scipy.stats import t as student_t
 from torch import Tensor
 
 from gortho.discovery.inputs import as_tuples, split_scalars
 from gortho.discovery.joint import Restart
 from gortho.discovery.verdict import Evidence, Verdict
-from gortho.forms import QuadraticForm
+from gortho.forms import ZERO_TOLERANCE, QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import FixedForm
+from gortho.report.words import with_interval
 from gortho.reps import as_rep
 from gortho.testing import equivariance_error
 from gortho.training import predict
@@ -54,7 +56,9 @@ class Discovery:
         verdict: `Verdict.FOUND`, `NONE` or `UNDERDETERMINED`; ``reason`` and ``advice`` say why and what to do.
         confidence: probability that the signature is right (see `gortho.discovery.verdict.confidence`).
         candidate: the best form there is, whatever the verdict; ``form`` is the same, but only when FOUND.
-        entry_errors, eigenvalue_errors: standard errors from bootstrap refits.
+        entry_errors, eigenvalue_errors: standard errors from bootstrap refits; `intervals` and
+            `eigenvalue_intervals` are made of them.
+        refits: how many refits there were.
         network: the predictor, in float64, with the candidate frozen inside.
         certificate: relative equivariance error of the predictor by largest boost, in float64.
         evidence: the measurements behind the verdict.
@@ -70,6 +74,7 @@ class Discovery:
     candidate: QuadraticForm | None = None
     entry_errors: np.ndarray | None = None
     eigenvalue_errors: np.ndarray | None = None
+    refits: int = 0
     network: EquivariantNet | None = None
     network_options: dict[str, Any] = field(default_factory=dict)
     evidence: Evidence | None = None
@@ -97,12 +102,32 @@ class Discovery:
         return self.candidate.group().algebra().numpy() if self.candidate else None
 
     @property
+    def interval_factor(self) -> float:
+        """Half of a 95 % interval in standard errors: Student's t, since a few refits tell an error only roughly."""
+        return float(student_t.ppf(0.975, self.refits - 1)) if self.refits > 1 else math.nan
+
+    @property
     def intervals(self) -> tuple[np.ndarray, np.ndarray] | None:
         """95 % intervals of the entries of the gauge-fixed A: lower and upper ``(n, n)``."""
         if self.candidate is None or self.entry_errors is None:
             return None
-        A = self.candidate.matrix.numpy()
-        return A - 1.96 * self.entry_errors, A + 1.96 * self.entry_errors
+        A, half = self.candidate.matrix.numpy(), self.interval_factor * self.entry_errors
+        return A - half, A + half
+
+    @property
+    def eigenvalue_intervals(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """95 % intervals of the eigenvalues, ascending: lower and upper ``(n,)``."""
+        if self.candidate is None or self.eigenvalue_errors is None:
+            return None
+        values, half = self.candidate.eigenvalues.numpy(), self.interval_factor * self.eigenvalue_errors
+        return values - half, values + half
+
+    def law(self, digits: int = 2) -> str:
+        """The candidate as a formula, without small terms whose interval holds zero (`QuadraticForm.law`)."""
+        if self.candidate is None:
+            return ""
+        half = None if self.entry_errors is None else self.interval_factor * self.entry_errors
+        return self.candidate.law(digits, half)
 
     def _network(self) -> EquivariantNet:
         if self.network is None:
@@ -160,17 +185,8 @@ class Discovery:
         lines = [f"{self.verdict.name}: {self.headline()}"]
         if self.candidate is not None:
             label = "law" if self.verdict is Verdict.FOUND else "best candidate, not accepted"
-            lines.append(f"  {label}: {self.candidate}")
-            values = self.candidate.eigenvalues.tolist()
-            errors = (
-                [math.nan] * len(values)
-                if self.eigenvalue_errors is None
-                else self.eigenvalue_errors.tolist()
-            )
-            lines.append(
-                "  eigenvalues: "
-                + ", ".join(f"{round(v, 3) + 0.0:.3f} ± {1.96 * e:.1g}" for v, e in zip(values, errors))
-            )
+            lines.append(f"  {label}: {self.law()}   [{self.candidate.group_name}]")
+            lines.append(f"  {self._eigenvalue_words()}")
         lines += [_sentences(f"  why: {self.reason}"), _sentences(f"  next: {self.advice}")]
         for peer in self.peers:
             lines.append(
@@ -181,6 +197,17 @@ class Discovery:
             lines.append(f"  equivariance error of the predictor (boosts to {boost:g}): {error:.1e}")
         lines += [_sentences(f"  note: {notice}") for notice in self.notices]
         return "\n".join(lines)
+
+    def _eigenvalue_words(self) -> str:
+        assert self.candidate is not None
+        values = self.candidate.eigenvalues.numpy()
+        values = np.where(np.abs(values) < ZERO_TOLERANCE * np.abs(values).max(), 0.0, values)
+        half = None if self.eigenvalue_errors is None else self.interval_factor * self.eigenvalue_errors
+        known = half is not None and bool(np.isfinite(half).all())
+        halves = half if half is not None and known else np.full(len(values), math.nan)
+        pairs = [with_interval(float(v), float(h), digits=1) for v, h in zip(values, halves)]
+        text = ", ".join(f"{v} ± {h[1:]}" if known else v for v, h in pairs).replace("−", "-")
+        return f"eigenvalues (± 95 %): {text}" if known else f"eigenvalues: {text} (error bars not computed)"
 
     # Files
 
@@ -210,7 +237,9 @@ class Discovery:
             "restarts": [vars(r) | {"form": json.loads(r.form.to_json())} for r in self.restarts],
             "held_out": None if self.held_out is None else [part.tolist() for part in self.held_out],
         }
-        plain = ("reason", "advice", "confidence", "output", "names", "network_options", "notices", "facts")
+        plain = (
+            "reason", "advice", "confidence", "output", "names", "refits", "network_options", "notices", "facts"
+        )  # fmt: skip
         content |= {name: getattr(self, name) for name in plain}
         (directory / "discovery.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
         if self.network is not None:
@@ -239,6 +268,10 @@ class Discovery:
             for name in ("entry_errors", "eigenvalue_errors"):
                 content[name] = None if content[name] is None else np.array(content[name])
             content["evidence"] = None if content["evidence"] is None else Evidence(**content["evidence"])
+            if (
+                content["evidence"] is not None
+            ):  # which told the number of refits before there was a field for it
+                content.setdefault("refits", len(content["evidence"].refit_distances))
             content["peers"] = [Peer(**peer) for peer in content["peers"]]
             content["certificate"] = {float(b): float(e) for b, e in content["certificate"]}
             content["free_certificate"] = {float(b): float(e) for b, e in content["free_certificate"]}

@@ -30,6 +30,10 @@ MAX_SPREAD = 0.25
 NEAR_BEST = 1.5
 #: Two forms agree when their algebras are closer than this (d_PA).
 AGREEMENT = 0.3
+#: A few held-out samples rule the error when the worst 1 % make up more than this share of it …
+RULED_BY_FEW = 0.5
+#: … unless it is smaller than this share of the variance.
+NO_ERROR = 1e-4
 #: An eigenvalue is called zero when it is below this share of the largest and its interval holds zero.
 ZERO_SHARE = 0.04
 
@@ -57,7 +61,7 @@ class Evidence:
     samples: int
     unexplained: float  # relative mean squared error of the equivariant predictor, held out
     free_unexplained: float  # the same of the best unconstrained model
-    free_p: float  # p that the unconstrained model is better, paired
+    free_p: float  # one-sided p of the paired test: small when the unconstrained model is better
     structure_gain: float  # share of the predictor's squared residuals that a free model removes
     structure_p: float
     restarts: int
@@ -69,6 +73,14 @@ class Evidence:
     zero_directions: int = 0
     spectral_gap: float | None = None
     spectral_residual: float | None = None
+    held_out: int = 0
+    worst: list[int] = field(default_factory=list)  # the 1 % of held-out samples with the largest errors
+    worst_share: float = 0.0  # their share of the predictor's squared error
+
+    @property
+    def few_rule(self) -> bool:
+        """Whether a few held-out samples make up most of an error that is worth speaking of."""
+        return self.worst_share > RULED_BY_FEW and self.unexplained > NO_ERROR
 
     @property
     def spread(self) -> float:
@@ -78,7 +90,7 @@ class Evidence:
 
 def percent(share: float) -> str:
     """A share for a sentence: 760 %, 12 %, 0.3 %, below 0.01 %."""
-    if share < 1e-4:
+    if share < NO_ERROR:
         return "below 0.01 %"
     return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
 
@@ -96,19 +108,37 @@ def confidence(e: Evidence) -> float:
     return float(max(0.0, min(0.999, sign * votes * explained)))
 
 
+def few_samples(e: Evidence, sizes: np.ndarray, rows: list[int] | None) -> str:
+    """The sentence on a few samples that rule the error; ``sizes`` are the |y| of the held-out samples."""
+    numbers = "" if rows is None else ", ".join(map(str, rows[:5])) + ", …" * (len(rows) > 5)
+    named = f" (number {numbers} of those given, counted from 0)" if numbers else ""
+    verb = "makes" if len(e.worst) == 1 else "make"
+    share = "over 99 %" if e.worst_share > 0.99 else percent(e.worst_share)
+    return (
+        f"{len(e.worst)} of {e.held_out} held-out samples{named} {verb} up {share} of the predictor's "
+        f"squared error; the largest |y| there is {sizes[e.worst].max():.3g}, and the median over all "
+        f"held-out samples is {np.median(sizes):.3g}."
+    )
+
+
 def judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
     """Verdict, reason and advice, in plain words."""
     found = (
         f"A predictor that respects {group_name} leaves {percent(e.unexplained)} of the variance unexplained"
     )
     free = f"an unconstrained model of the same effort {percent(e.free_unexplained)}"
+    look = (
+        " First look at the few samples that make up most of the error (see the note), or give more like them."
+        if e.few_rule
+        else ""
+    )
     if min(e.unexplained, e.free_unexplained) > NOTHING_EXPLAINED:
         return (
             Verdict.UNDERDETERMINED,
             "Neither a predictor with a form nor an unconstrained one explains the targets: "
             f"{percent(e.unexplained)} and {percent(e.free_unexplained)} of their variance stay unexplained on "
             "held-out samples.",
-            "Check that y belongs to x, row by row, and is not mostly noise; more samples help only then.",
+            f"Check that y belongs to x, row by row, and is not mostly noise; more samples help only then.{look}",
         )
     structure = (
         e.structure_gain > STRUCTURE_GAIN
@@ -136,14 +166,20 @@ def judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
         return (
             Verdict.UNDERDETERMINED,
             f"{found}, {free}: too much is left over to tell noise from a broken form.",
-            "Give more samples or less noisy targets; if a quantity is missing, pass it as a scalar.",
+            f"Give more samples or less noisy targets; if a quantity is missing, pass it as a scalar.{look}",
         )
+    alone = e.near_best == 1
     pinned = e.near_best and e.agreeing >= 0.5 * e.near_best
     if not pinned or e.spread > MAX_SPREAD:
+        ends = (
+            "no other restart came as close as the best"
+            if alone
+            else f"{e.agreeing} of {e.near_best} equally good restarts end at this one"
+        )
         return (
             Verdict.UNDERDETERMINED,
-            f"{found}, but so do other forms: {e.agreeing} of {e.near_best} equally good restarts end at this one, and "
-            f"bootstrap refits differ by d_PA {e.spread:.2g} in the median.",
+            f"{found}, but so do other forms: {ends}, and bootstrap refits differ by d_PA {e.spread:.2g} in the "
+            "median.",
             "The targets may not depend on the form at all (a constant, y proportional to x), or the inputs cover "
             "too few directions: give more samples, more varied inputs, or another output.",
         )
@@ -152,9 +188,14 @@ def judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
         if e.zero_directions
         else ""
     )
+    refits = f"the bootstrap refits (median d_PA {e.spread:.2g})"
+    agreed = (
+        f"no other restart came as close as the best, but {refits} agree with it"
+        if alone
+        else f"{e.agreeing} of {e.near_best} equally good restarts and {refits} agree on the form"
+    )
     return (
         Verdict.FOUND,
-        f"{found}, {free}; {e.agreeing} of {e.near_best} equally good restarts and the bootstrap refits (median d_PA "
-        f"{e.spread:.2g}) agree on the form.{singular}",
+        f"{found}, {free}; {agreed}.{singular}",
         "Predict with it, and check the predictor on new data (gortho check).",
     )

@@ -56,7 +56,9 @@ class ReportData:
     true: Array | None = None
     predicted: Array | None = None
     errors: list[ErrorRow] = field(default_factory=list)  # the equivariant predictor comes first
-    paired_p: float | None = None
+    free_p: float | None = (
+        None  # one-sided p of the paired test that the second model is better than the first
+    )
     boosts: Array | None = None
     equivariance_errors: Array | None = None
     unconstrained_equivariance_errors: Array | None = None

@@ -6,12 +6,16 @@ from functools import partial
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from gortho.forms import ZERO_TOLERANCE
 from gortho.report.data import Array, ErrorRow, ReportData, RestartRow
 from gortho.report.svg import BLUE, GREY, INK, MARKERS, ORANGE, SERIES, decades, heat, plot
-from gortho.report.words import motion, number, shorten, with_interval
+from gortho.report.words import in_like_units, motion, number, shorten, with_interval
 
 MAX_GENERATORS, MAX_POINTS = 10, 2000
+#: Eigenvalues whose sizes differ by more than this factor are drawn on a logarithmic scale around zero.
+WIDE_SPAN = 50
 
 
 def _drawable(x: Array | None, y: Array | None, positive: bool = False) -> tuple[Array, Array]:
@@ -47,10 +51,9 @@ def form(data: ReportData) -> str:
     return heat(matrix, texts, data.names, alt, cell=(78, 54))
 
 
-def _entry(matrix: Array, i: int, j: int) -> Sequence[str]:
-    """Write one entry of a small matrix, leaving out what is nearly nothing."""
-    worth = len(matrix) < 6 and abs(matrix[i, j]) > 0.005 * np.nanmax(np.abs(matrix))
-    return (number(matrix[i, j], 2),) if worth else ()
+def _entry(matrix: Array, worth: Array, i: int, j: int) -> Sequence[str]:
+    """Write one entry of a small matrix, leaving out what is nearly nothing in any units."""
+    return (number(matrix[i, j], 2),) if len(matrix) < 6 and worth[i, j] > 0.005 * worth.max() else ()
 
 
 def generators(data: ReportData) -> list[tuple[str, str]]:
@@ -59,9 +62,9 @@ def generators(data: ReportData) -> list[tuple[str, str]]:
         return []
     pictures = []
     for index, matrix in enumerate(data.generators[:MAX_GENERATORS]):
-        name = motion(matrix, data.names)
+        name, entry = motion(matrix, data.names), partial(_entry, matrix, in_like_units(matrix))
         alt = f"Heat map of generator {index + 1}: {name}"
-        pictures.append((name, heat(matrix, partial(_entry, matrix), data.names, alt, cell=(44, 38))))
+        pictures.append((name, heat(matrix, entry, data.names, alt, cell=(50, 38))))
     return pictures
 
 
@@ -72,6 +75,8 @@ def spectrum(data: ReportData) -> str:
     values = np.asarray(data.eigenvalues, float)
     low = values if data.eigenvalues_low is None else np.asarray(data.eigenvalues_low, float)
     high = values if data.eigenvalues_high is None else np.asarray(data.eigenvalues_high, float)
+    sizes = np.abs(values[np.isfinite(values)])
+    sizes = sizes[sizes > ZERO_TOLERANCE * sizes.max(initial=0)]
     kinds = (
         ("adds to q", (low > 0), BLUE, "^"),
         ("takes away from q", (high < 0), ORANGE, "v"),
@@ -79,6 +84,10 @@ def spectrum(data: ReportData) -> str:
     )
 
     def draw(figure: Figure, axes: Axes) -> None:
+        if len(sizes) and sizes.max() > WIDE_SPAN * sizes.min():
+            axes.set_yscale("symlog", linthresh=10.0 ** np.floor(np.log10(sizes.min())), linscale=0.6)
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 1)))
+            axes.yaxis.set_minor_formatter(NullFormatter())
         axes.axhline(0, color=INK, linewidth=1)
         for label, chosen, colour, marker in kinds:
             if chosen.any():

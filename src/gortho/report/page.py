@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from gortho.report import figures
 from gortho.report.data import Array, ReportData
-from gortho.report.words import number, percent, terms
+from gortho.report.words import chance, number, percent, terms
 
 BADGES = {
     "FOUND": ("✓", "Symmetry found"),
@@ -45,11 +45,12 @@ def page(data: ReportData) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "percent": percent, "terms": terms}
+    environment.filters |= {"number": number, "percent": percent, "chance": chance, "terms": terms}
     return environment.get_template("page.html").render(
         data=data,
         badge=BADGES[data.verdict],
-        sure=bool(np.isfinite(data.confidence)),
+        sure=data.verdict == "FOUND" and bool(np.isfinite(data.confidence)),
+        two_sided_p=None if data.free_p is None else 2 * min(data.free_p, 1 - data.free_p),
         found=data.verdict == "FOUND",
         pictures={name: Markup(svg) for name, svg in pictures.items()},
         generators=[(name, Markup(svg)) for name, svg in figures.generators(data)],

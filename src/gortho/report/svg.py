@@ -97,6 +97,10 @@ def heat(
     short = [shorten(name, 8) for name in names]
     (width, height), left, top = cell, 14 + 8 * max(map(len, short)), 22
     strongest = np.nanmax(np.abs(values), initial=0, where=np.isfinite(values)) or 1
+    cells = {(i, j): [text for text in texts(i, j) if text] for i, j in np.ndindex(values.shape)}
+    # long numbers are set smaller, all alike, so that none leaves its cell (a character is about 0.64 em wide at most)
+    longest = [max((len(lines[k]) for lines in cells.values() if len(lines) > k), default=1) for k in (0, 1)]
+    sizes = [min(most, (width - 8) / (0.64 * length)) for most, length in zip((14, 11), longest)]
     parts: list[str] = []
 
     def write(x: float, y: float, text: str, more: str = 'text-anchor="middle"') -> None:
@@ -113,10 +117,10 @@ def heat(
                 f'<rect x="{x + 1}" y="{y + 1}" width="{width - 2}" height="{height - 2}" rx="4" '
                 f'style="fill:{colour};fill-opacity:{tint:.3f};stroke:{_PAGE_COLOURS[RULE]}"/>'
             )
-            lines = [text for text in texts(i, j) if text]
+            lines = cells[i, j]
             for k, text in enumerate(lines):
                 at = y + height / 2 + 4.5 + 16 * (k - (len(lines) - 1) / 2)
-                write(x + width / 2, at, text, 'text-anchor="middle"' + ' font-size="11"' * (k > 0))
+                write(x + width / 2, at, text, f'text-anchor="middle" font-size="{sizes[k]:.3g}"')
     total_width, total_height = left + len(values) * width + 2, top + len(values) * height + 2
     style = f"min-width:{0.75 * total_width:.0f}px;max-width:{1.4 * total_width:.0f}px"
     group = f'<g font-size="14" style="fill:currentColor">{"".join(parts)}</g></svg>'

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.linalg import matrix_balance
 
 from gortho.report.data import Array
 
@@ -39,17 +40,31 @@ def number(value: float | None, digits: int = 3) -> str:
     return text.replace("-", "−")
 
 
-def with_interval(value: float, half: float) -> tuple[str, str]:
-    """Write a value to the precision its interval allows, and the half width of that interval.
+def with_interval(value: float, half: float, digits: int = 2) -> tuple[str, str]:
+    """Write a value to the precision its interval allows, and the half width of that interval with so many digits.
 
-    >>> with_interval(1.00312, 0.0123)
-    ('1.003', '±0.012')
+    A value that is told from zero has three to six significant digits.
+
+    >>> with_interval(1.00312, 0.0123), with_interval(0.00173123, 9e-7), with_interval(0.0001, 0.02)
+    (('1.003', '±0.012'), ('0.00173123', '±9×10⁻⁷'), ('0.000', '±0.020'))
     """
-    if not (math.isfinite(value) and math.isfinite(half)) or half <= 0 or abs(value) >= 1e4:
-        return number(value), f"±{number(half, 2)}" if math.isfinite(half) else ""
-    decimals = min(3, max(0, 1 - math.floor(math.log10(half))))
-    text = f"{round(value, decimals) + 0.0:.{decimals}f}"
-    return text.replace("-", "−"), f"±{number(half, 2)}"
+    if not (math.isfinite(value) and math.isfinite(half)) or half <= 0:
+        return number(value), f"±{number(half, digits)}" if math.isfinite(half) else ""
+    last = _order(half) - digits + 1  # the power of ten of the last digit
+    if abs(value) > half:
+        last = max(min(last, _order(value) - 2), _order(value) - 5)
+    rounded = round(value, -last) + 0.0
+    if not rounded:
+        text = f"{0:.{min(max(0, -last), 3)}f}"
+    elif -4 < _order(rounded) < 5:
+        text = f"{rounded:,.{max(0, -last)}f}".replace("-", "−")
+    else:
+        text = number(rounded, max(1, _order(rounded) - last + 1))
+    return text, f"±{number(half, digits)}"
+
+
+def _order(value: float) -> int:
+    return math.floor(math.log10(abs(value)))
 
 
 def percent(share: float) -> str:
@@ -65,21 +80,61 @@ def percent(share: float) -> str:
     return "< 1%" if 0 < share < 0.01 else f"{100 * share:.0f}%"
 
 
+def chance(p: float) -> str:
+    """Write a p-value with its relation.
+
+    >>> chance(0.021), chance(0.0)
+    ('= 0.021', '< 10⁻¹⁶')
+    """
+    return "< 10⁻¹⁶" if p < 1e-16 else f"= {number(p, 2)}"
+
+
 def motion(generator: Array, names: Sequence[str]) -> str:
-    """Say which two variables a generator mixes and how, where it mixes just two.
+    """Say what kind of motion a generator makes and, where it mixes just two variables, which.
+
+    Its eigenvalues tell the kind, whatever the units and the frame: a rotation in a skewed metric is one still.
 
     >>> motion(np.array([[0.0, 1.0], [1.0, 0.0]]), ["E", "p"])
     'boost E ↔ p'
+    >>> motion(np.array([[0.0, 0.001], [-1.0, 0.0]]), ["V", "I"])
+    'rotation V ↔ I'
     """
-    size = np.where(np.isfinite(generator), generator, 0) ** 2
-    pair = np.triu(size + size.T, 1)
-    total = size.sum()
-    if total == 0 or pair.max() < 0.95 * total:
+    if not np.isfinite(generator).all() or not generator.any():
         return "mixed motion"
+    kind = _kind(np.asarray(generator, float))
+    if len(generator) < 2 or kind in ("mixed motion", "stretch"):
+        return kind
+    size = in_like_units(generator) ** 2
+    pair = np.triu(size + size.T + np.add.outer(size.diagonal(), size.diagonal()), 1)
+    if pair.max() < 0.95 * size.sum():
+        return f"{kind} in a tilted plane"
     i, j = (int(k) for k in np.unravel_index(pair.argmax(), pair.shape))
-    small, large = sorted((generator[i, j], generator[j, i]), key=abs)
-    kind = "shear" if abs(small) < 0.05 * abs(large) else "boost" if small * large > 0 else "rotation"
     return f"{kind} {names[i]} ↔ {names[j]}"
+
+
+def in_like_units(generator: Array) -> Array:
+    """The sizes of a generator's entries in units of the variables that make rows and columns alike.
+
+    >>> in_like_units(np.array([[0.0, 0.25], [-4.0, 0.0]]))
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    finite = np.where(np.isfinite(generator), generator, 0.0)
+    return np.abs(matrix_balance(finite, permute=False)[0])
+
+
+def _kind(generator: Array) -> str:
+    """The kind of motion by the eigenvalues: imaginary, real in pairs ±λ, real, or all zero."""
+    values = np.linalg.eigvals(generator / np.abs(generator).max())
+    largest = np.abs(values).max()
+    if largest < 1e-6:  # rounding leaves its square root
+        return "shear"
+    real, imaginary = (np.abs(part).max() > 1e-3 * largest for part in (values.real, values.imag))
+    if real and imaginary:
+        return "mixed motion"
+    if imaginary:
+        return "rotation"
+    return "boost" if abs(values.real.sum()) < 1e-3 * largest else "stretch"
 
 
 def shorten(text: str, length: int) -> str:

@@ -7,13 +7,15 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.lib import format as npy
 
 from gortho.data import DataError
+
+if TYPE_CHECKING:
+    import torch
 
 FORMAT = "gortho-jets-1"
 SPLITS = ("train", "validation", "test")
@@ -169,12 +171,15 @@ class Jets:
         self,
         rows: Any = slice(None),
         max_constituents: int | None = None,
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """(E, px, py, pz) as (B, N, 4) with zeros behind the last constituent, and the mask (B, N) of real ones.
 
-        N is `max_constituents`, or that of the longest jet; constituents of least pT are dropped.
+        N is `max_constituents`, or that of the longest jet; constituents of least pT are dropped. Without a dtype,
+        float32.
         """
+        import torch  # takes seconds, which commands that need no torch do not wait for
+
         rows = np.atleast_1d(np.arange(len(self))[rows])
         counts = self.counts[rows]
         longest = int(counts.max(initial=0)) if max_constituents is None else int(max_constituents)
@@ -185,7 +190,7 @@ class Jets:
         p = np.asarray(self.momenta[index], dtype=np.float64)
         vectors = np.zeros((len(rows), longest, 4))
         vectors[mask] = np.concatenate([np.linalg.norm(p, axis=1, keepdims=True), p], axis=1)
-        return torch.from_numpy(vectors).to(dtype), torch.from_numpy(mask)
+        return torch.from_numpy(vectors).to(dtype or torch.float32), torch.from_numpy(mask)
 
     def total(self, block: int = 50_000) -> np.ndarray:
         """Momenta of the jets themselves, (len, 4) as E, px, py, pz."""
