@@ -95,9 +95,10 @@ def test_quick_reproduction_survives_ctrl_c_and_points_the_right_way(tmp_path):
     while process.poll() is None and not (store.exists() and len(read_rows(store)) >= 2):
         time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    process.wait(timeout=120)
+    said = process.communicate(timeout=300)[0].decode()
     kept = store.read_text()
-    assert process.returncode != 0 and kept
+    assert process.returncode == 130 and kept
+    assert "rows so far are kept" in said and (tmp_path / "regression.md").exists()
     subprocess.run(command, check=True, timeout=1200, capture_output=True)
     assert store.read_text().startswith(kept)
     rows = [row for row in read_rows(store) if row["task"] != "no form"]

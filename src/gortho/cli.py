@@ -395,15 +395,22 @@ def reproduce(
         raise ValueError(
             "--parts and --device are for toptag: give toptag as the first table, or leave them out"
         )
-    pages = measure(
-        tables,
-        out or Path("results-quick" if quick else "results"),
-        quick=quick,
-        seeds=seeds or (1 if quick else 5),
-        workers=workers or os.cpu_count() or 1,
-        measure=not tables_only,
-        progress=not quiet,
-    )
+    try:
+        pages = measure(
+            tables,
+            out or Path("results-quick" if quick else "results"),
+            quick=quick,
+            seeds=seeds or (1 if quick else 5),
+            workers=workers or os.cpu_count() or 1,
+            measure=not tables_only,
+            progress=not quiet,
+        )
+    except KeyboardInterrupt:
+        click.echo("Interrupted: rows so far are kept, and the same command goes on where it was.", err=True)
+        sys.stdout.flush()
+        os._exit(
+            INTERRUPTED
+        )  # its workers were ended amid their work: waiting for their pool may take forever
     for page in pages:
         click.echo(f"{page}")
 
