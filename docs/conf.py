@@ -77,7 +77,8 @@ html_theme_options = {
     "show_prev_next": True,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": ["page-toc"],
+    # Code of the gallery needs the room. No page may match two patterns.
+    "secondary_sidebar_items": {"[!g]*": ["page-toc"], "g[!a]*": ["page-toc"], "gallery/*": []},
     "use_edit_page_button": False,
 }
 copyright = "the gortho authors, MIT licence"
