@@ -376,6 +376,28 @@ def test_a_few_samples_that_rule_the_error_are_named():
     assert "largest |y| there is 7," in note and "number" not in few_samples(ruled, np.arange(120.0), None)
 
 
+@pytest.mark.parametrize(
+    ("others", "verdict"),
+    [
+        ((0.01, 0.02, 0.0), Verdict.FOUND),
+        ((0.14, 0.05, 0.0), Verdict.NONE),  # the free model is better there
+        ((0.10, 0.11, 0.4), Verdict.NONE),  # structure is left over there
+        ((0.30, 0.30, 0.0), Verdict.UNDERDETERMINED),
+    ],
+)
+def test_a_few_samples_do_not_decide_alone(others, verdict):
+    p = 1e-9 if verdict is Verdict.NONE else 0.9
+    ruled = evidence(unexplained=0.9, free_unexplained=0.88, free_p=p, structure_p=p, others=others)
+    ruled = dataclasses.replace(ruled, held_out=120, worst=[7, 3], worst_share=0.93)
+    decided, reason, _ = judge(ruled, "O(3)")
+    assert decided is verdict
+    assert ("Without the worst 2 of 120 held-out samples" in reason) == (verdict is not Verdict.UNDERDETERMINED)
+    assert (confidence(ruled) > 0.8) == (others[0] < 0.05)
+    # Where errors are spread over many samples, all of them count.
+    spread = dataclasses.replace(ruled, worst_share=0.2)
+    assert judge(spread, "O(3)")[0] is not Verdict.FOUND and confidence(spread) == 0
+
+
 def test_an_outlier_is_told_by_its_number():
     x = normal(300, 2)
     y = x[:, 0] ** 2 + x[:, 1] ** 2

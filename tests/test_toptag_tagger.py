@@ -180,6 +180,31 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch):
         assert torch.equal(value, net.state_dict()[name]), name
 
 
+def overflowing(count):
+    """Jets behind those that units are read off, the first `count` of them too large for float32."""
+    x, mask = jets(training.CALIBRATION_JETS + 400, 4, dtype=torch.float32)
+    label = (x[..., 2].sum(1) > 0).float()
+    x[training.CALIBRATION_JETS :][:count] *= 1e30
+    return Sample(x, mask, label)
+
+
+def test_a_step_that_overflows_is_left_out():
+    sample, fine = overflowing(1), overflowing(0)
+    net = Tagger(width=4, pairs=4, depth=1)
+    history = train(net, sample, fine, epochs=2, batch_size=64, progress=False)
+    assert history.left_out == 2 and history.ended == "all epochs done"
+    assert all(map(math.isfinite, history.train + history.validation))
+    assert history.validation[1] < history.validation[0]
+    assert all(p.isfinite().all() for p in net.parameters())
+
+
+def test_too_many_overflowing_steps_end_the_training():
+    net = Tagger(width=4, pairs=4, depth=1)
+    history = train(net, overflowing(400), overflowing(0), epochs=3, batch_size=64, progress=False)
+    assert len(history.train) == 1 and "not finite" in history.ended and "smaller lr" in history.ended
+    assert all(p.isfinite().all() for p in net.parameters())
+
+
 def test_training_leaves_the_callers_random_numbers_alone():
     torch.manual_seed(7)
     expected = torch.rand(3)

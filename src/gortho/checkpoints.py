@@ -20,6 +20,7 @@ class History:
     """What happened in training: losses by epoch, and why it ended.
 
     With a known form, validation losses begin with those of the convex start; those of polishing come last.
+    ``left_out`` counts the steps whose gradients were not finite (taggers only).
     """
 
     train: list[float] = field(default_factory=list)
@@ -27,6 +28,7 @@ class History:
     best_epoch: int = -1
     best_validation: float = math.inf
     seconds: float = 0.0
+    left_out: int = 0
     ended: str = "all epochs done"
 
 

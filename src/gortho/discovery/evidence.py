@@ -162,6 +162,9 @@ def compare(
     pick = slice(0, max(1, 2_000 * len(test[1]) // test[1].numel()))
     found.held_out = (test[1][pick].flatten().numpy(), own[pick].flatten().numpy())
     worst = np.argsort(errors)[: -1 - -(-len(errors) // 100) : -1]
+    others = np.setdiff1d(np.arange(len(errors)), worst)
+    own_rest, free_rest, corrected_rest = (part[others].mean() for part in (errors, free_errors, corrected[best]))
+    variance_rest = float((test[1][others] - train[1].mean(0)).square().mean())
     return Evidence(
         samples=len(train[0]),  # type: ignore[arg-type]
         unexplained=float(errors.mean()) / variance,
@@ -175,4 +178,9 @@ def compare(
         held_out=len(errors),
         worst=worst.tolist(),
         worst_share=float(errors[worst].sum() / max(errors.sum(), 1e-300)),
+        others=(
+            float(own_rest) / variance_rest,
+            float(free_rest) / variance_rest,
+            float(1 - corrected_rest / max(own_rest, 1e-300)),
+        ),
     )

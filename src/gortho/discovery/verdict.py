@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.stats import norm
@@ -76,11 +76,22 @@ class Evidence:
     held_out: int = 0
     worst: list[int] = field(default_factory=list)  # the 1 % of held-out samples with the largest errors
     worst_share: float = 0.0  # their share of the predictor's squared error
+    # Without these samples: unexplained, free_unexplained, structure_gain
+    others: tuple[float, float, float] | None = None
 
     @property
     def few_rule(self) -> bool:
         """Whether a few held-out samples make up most of an error that is worth speaking of."""
         return self.worst_share > RULED_BY_FEW and self.unexplained > NO_ERROR
+
+    def typical(self) -> Evidence:
+        """The evidence without the worst samples, where they rule the error; else as it is."""
+        if not self.few_rule or self.others is None:
+            return self
+        own, free, gain = self.others
+        left = self.held_out - len(self.worst)
+        parts = {"unexplained": own, "free_unexplained": free, "structure_gain": gain, "held_out": left}
+        return replace(self, **parts, worst=[], worst_share=0.0, others=None)
 
     @property
     def spread(self) -> float:
@@ -104,7 +115,7 @@ def confidence(e: Evidence) -> float:
     sign = 1 - 2 * norm.sf(min(e.weakest_eigenvalue, 40.0))
     refits = len(e.refit_distances)
     votes = (e.signature_votes * refits + 1) / (refits + 1) if refits else 0.5
-    explained = 1 - min(1.0, e.unexplained / MAX_UNEXPLAINED) ** 2
+    explained = 1 - min(1.0, e.typical().unexplained / MAX_UNEXPLAINED) ** 2
     return float(max(0.0, min(0.999, sign * votes * explained)))
 
 
@@ -163,6 +174,13 @@ def judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
             "as one more vector, choose another output type, or use the unconstrained model.",
         )
     if e.unexplained > MAX_UNEXPLAINED:
+        most = e.typical()
+        if most is not e:
+            # A law can hold where a predictor, at the edge of the data, does not: ask again without the worst 1 %.
+            verdict, reason, advice = judge(most, group_name)
+            if verdict is not Verdict.UNDERDETERMINED:
+                count = f"Without the worst {len(e.worst)} of {e.held_out} held-out samples (see the note)"
+                return verdict, f"{count}: {reason[0].lower()}{reason[1:]}", advice + look
         return (
             Verdict.UNDERDETERMINED,
             f"{found}, {free}: too much is left over to tell noise from a broken form.",

@@ -264,7 +264,7 @@ def train(
     """
     from gortho.toptag import parallel
     from gortho.toptag.saved import SIZES
-    from gortho.toptag.trained import Plan, metrics_table, run
+    from gortho.toptag.trained import Plan, left_out, metrics_table, run
 
     chosen = pick_device(device)
     gpu = chosen.type == "cuda"
@@ -292,6 +292,8 @@ def train(
     if found["ended"].startswith("interrupted"):
         click.echo(f"{found['ended']}: what is written is of that; the same command goes on.", err=True)
         ctx.exit(130)
+    if found["steps_left_out"]:
+        click.echo(f"{found['ended']}{left_out(found)}", err=True)
 
 
 def pick_device(name: str | None) -> torch.device:

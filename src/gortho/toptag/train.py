@@ -40,6 +40,8 @@ LENGTH_STEP = 16
 FORM_SHARE = 1 / 30
 #: Steps run before a CUDA graph is recorded.
 WARM_UP = 3
+#: Training ends when more than this share of an epoch's steps had to be left out.
+TOLERATED = 0.1
 
 
 @dataclass
@@ -98,6 +100,9 @@ def plan(
 class Stepper:
     """One training step: pick jets, forward, backward, clip, update; recorded as a CUDA graph if wanted.
 
+    A step whose gradient overflows is left out: messages multiply what points carry, so from layer to layer a rare
+    jet can grow beyond float32, and one such jet in a million must not undo the training.
+
     Args:
         net: the tagger; it stays as it is, also when a compiled copy of it does the work.
         data: training jets, on the device of the network.
@@ -141,11 +146,10 @@ class Stepper:
             groups.append({"params": form, "peak": peak, "weight_decay": 0.0})
         for group in groups:
             group["lr"] = torch.tensor(lr, device=self.device) if self.graph else lr
-        fused = self.device.type == "cuda"
-        self.optimizer = torch.optim.AdamW(groups, fused=fused, capturable=self.graph)
+        self.optimizer = torch.optim.AdamW(groups, fused=True, capturable=self.graph)
         self.model: Any = torch.compile(net, dynamic=False) if compile else net
         self.rows = torch.zeros(batch_size, dtype=torch.int64, device=self.device)
-        self.total = data.label.new_zeros(())
+        self.total, self.left_out = data.label.new_zeros(()), data.label.new_zeros(())
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
         self.pool: Any = None
 
@@ -159,7 +163,7 @@ class Stepper:
                 group["lr"] = value
 
     def __call__(self, rows: Tensor, length: int) -> None:
-        """Train on these jets, cut to a length; the loss is added to ``total``."""
+        """Train on these jets, cut to a length; the loss is added to ``total``, or the step to ``left_out``."""
         self.rows.copy_(rows)
         if not self.graph:
             self._step(length)
@@ -180,16 +184,20 @@ class Stepper:
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         parallel.average_gradients(self.parameters)
-        if self.clip:
-            nn.utils.clip_grad_norm_(self.parameters, self.clip, foreach=True)
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.clip or math.inf, foreach=True)
+        overflow = ~norm.isfinite()
+        # As gradient scalers do: the fused optimizer then changes nothing, without the CPU being asked.
+        self.optimizer.found_inf = overflow.float()  # type: ignore[attr-defined]
         self.optimizer.step()
-        self.total += loss.detach()
+        self.total += torch.where(overflow, 0.0, loss.detach())
+        self.left_out += overflow
 
     def record(self, length: int) -> None:
         """Record the step for jets of this length; weights and optimizer are left as they were."""
         weights = [p.detach().clone() for p in self.parameters]
         states = {p: {k: v.clone() for k, v in s.items()} for p, s in self.optimizer.state.items()}
-        total, rows = self.total.clone(), self.rows.clone()
+        counters = (self.total, self.left_out, self.rows)
+        counted = [value.clone() for value in counters]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -211,8 +219,8 @@ class Stepper:
                         value.copy_(states[key][name])
                     else:
                         value.zero_()
-            self.total.copy_(total)
-            self.rows.copy_(rows)
+            for value, before in zip(counters, counted):
+                value.copy_(before)
 
 
 def train(
@@ -320,6 +328,7 @@ def train(
                         step.record(cut)
                 torch.manual_seed((seed * 1_000_003 + epoch) * world + rank)
                 step.total.zero_()
+                step.left_out.zero_()
                 for i, cut in enumerate(cuts):
                     done = epoch * len(cuts) + i
                     step.rate(done, epochs * len(cuts))
@@ -327,7 +336,10 @@ def train(
                     keep = min(average, (done + 1) / (done + 10))  # short memory at first
                     with torch.no_grad():
                         torch._foreach_lerp_(averaged, weights, 1 - keep)
-                history.train.append(sum(parallel.gather(float(step.total))) / world / len(cuts))
+                left_out = int(step.left_out)  # the same in all processes
+                history.left_out += left_out
+                taken = max(1, len(cuts) - left_out)
+                history.train.append(sum(parallel.gather(float(step.total))) / world / taken)
                 score = validate(mean, validation)
                 history.validation.append(score["loss"])
                 if score["loss"] < history.best_validation:
@@ -338,9 +350,10 @@ def train(
                 if path is not None and rank == 0:
                     checkpoints.save(path, both, step.optimizer, best, history, epoch + 1)
                 parallel.gather(None)  # no process is ahead of the checkpoint
-                if not math.isfinite(history.train[-1]):
+                if left_out > TOLERATED * len(cuts):
                     history.ended = (
-                        f"the loss became {history.train[-1]} in epoch {epoch}: try a smaller lr than {lr}"
+                        f"stopped in epoch {epoch + 1}, where the gradients of {left_out} of {len(cuts)} steps were not "
+                        f"finite; the best state so far is kept: try a smaller lr than {lr}"
                     )
                     break
     except KeyboardInterrupt:

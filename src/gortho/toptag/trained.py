@@ -168,6 +168,7 @@ def _measure(
         "best_epoch": history.best_epoch + 1,
         "best_validation_loss": history.best_validation,
         "ended": history.ended,
+        "steps_left_out": history.left_out,
         "losses": {"train": history.train, "validation": history.validation},
         "invariance": [asdict(change) for change in invariance(net, test, truth)],
         "broken_directions": broken_directions(net, validation),
@@ -191,6 +192,12 @@ def _beside(form: QuadraticForm, truth: QuadraticForm, plan: Plan) -> dict[str, 
         "d_PA": form.algebra_distance(truth),
         "law": QuadraticForm(form.matrix, _names(plan)).law(),
     }
+
+
+def left_out(found: dict[str, Any]) -> str:
+    """A word on steps that were left out, if there were any."""
+    count = found["steps_left_out"]
+    return f"; {count} {'step was' if count == 1 else 'steps were'} left out, gradients not finite" if count else ""
 
 
 def metrics_table(test: dict[str, Any]) -> str:
@@ -224,7 +231,7 @@ def _page(plan: Plan, found: dict[str, Any], out: Path) -> None:
     parts = [
         f"{found['parameters']:,} parameters, {told}{frame}{refer}. Trained on {jets['train']:,} jets, tested on "
         f"{jets['test']:,}; {found['jets_a_second']:,.0f} jets/s in training; best epoch {found['best_epoch']} of "
-        f"{len(found['losses']['train'])}, chosen on {jets['validation']:,} validation jets. Ended: {found['ended']}.",
+        f"{len(found['losses']['train'])}, chosen on {jets['validation']:,} validation jets. Ended: {found['ended']}{left_out(found)}.",
         metrics_table(found["test"]),
         "Errors are those of the finite test sample; another seed moves the figures, too.",
         "![background rejection against signal efficiency](roc.png)",
