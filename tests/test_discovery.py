@@ -391,7 +391,9 @@ def test_a_few_samples_do_not_decide_alone(others, verdict):
     ruled = dataclasses.replace(ruled, held_out=120, worst=[7, 3], worst_share=0.93)
     decided, reason, _ = judge(ruled, "O(3)")
     assert decided is verdict
-    assert ("Without the worst 2 of 120 held-out samples" in reason) == (verdict is not Verdict.UNDERDETERMINED)
+    assert ("Without the worst 2 of 120 held-out samples" in reason) == (
+        verdict is not Verdict.UNDERDETERMINED
+    )
     assert (confidence(ruled) > 0.8) == (others[0] < 0.05)
     # Where errors are spread over many samples, all of them count.
     spread = dataclasses.replace(ruled, worst_share=0.2)

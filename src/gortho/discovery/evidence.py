@@ -163,7 +163,9 @@ def compare(
     found.held_out = (test[1][pick].flatten().numpy(), own[pick].flatten().numpy())
     worst = np.argsort(errors)[: -1 - -(-len(errors) // 100) : -1]
     others = np.setdiff1d(np.arange(len(errors)), worst)
-    own_rest, free_rest, corrected_rest = (part[others].mean() for part in (errors, free_errors, corrected[best]))
+    own_rest, free_rest, corrected_rest = (
+        part[others].mean() for part in (errors, free_errors, corrected[best])
+    )
     variance_rest = float((test[1][others] - train[1].mean(0)).square().mean())
     return Evidence(
         samples=len(train[0]),  # type: ignore[arg-type]

@@ -89,9 +89,16 @@ class Evidence:
         if not self.few_rule or self.others is None:
             return self
         own, free, gain = self.others
-        left = self.held_out - len(self.worst)
-        parts = {"unexplained": own, "free_unexplained": free, "structure_gain": gain, "held_out": left}
-        return replace(self, **parts, worst=[], worst_share=0.0, others=None)
+        return replace(
+            self,
+            unexplained=own,
+            free_unexplained=free,
+            structure_gain=gain,
+            held_out=self.held_out - len(self.worst),
+            worst=[],
+            worst_share=0.0,
+            others=None,
+        )
 
     @property
     def spread(self) -> float:
@@ -133,23 +140,39 @@ def few_samples(e: Evidence, sizes: np.ndarray, rows: list[int] | None) -> str:
 
 
 def judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
-    """Verdict, reason and advice, in plain words."""
+    """Verdict, reason and advice, in plain words.
+
+    A law can hold where a predictor, at the edge of the data, does not: where a few held-out samples leave the answer
+    open, the others are asked.
+    """
+    verdict, reason, advice = _judge(e, group_name)
+    look = (
+        " First look at the few samples that make up most of the error (see the note), or give more like them."
+        if e.few_rule and e.unexplained > MAX_UNEXPLAINED
+        else ""
+    )
+    if look and verdict is Verdict.UNDERDETERMINED:
+        others = _judge(e.typical(), group_name)
+        if others[0] is not Verdict.UNDERDETERMINED:
+            verdict, reason, advice = others
+            count = f"Without the worst {len(e.worst)} of {e.held_out} held-out samples (see the note)"
+            reason = f"{count}, {reason[0].lower()}{reason[1:]}"
+    return verdict, reason, advice + look
+
+
+def _judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
+    """The same from all samples that the evidence is of."""
     found = (
         f"A predictor that respects {group_name} leaves {percent(e.unexplained)} of the variance unexplained"
     )
     free = f"an unconstrained model of the same effort {percent(e.free_unexplained)}"
-    look = (
-        " First look at the few samples that make up most of the error (see the note), or give more like them."
-        if e.few_rule
-        else ""
-    )
     if min(e.unexplained, e.free_unexplained) > NOTHING_EXPLAINED:
         return (
             Verdict.UNDERDETERMINED,
             "Neither a predictor with a form nor an unconstrained one explains the targets: "
             f"{percent(e.unexplained)} and {percent(e.free_unexplained)} of their variance stay unexplained on "
             "held-out samples.",
-            f"Check that y belongs to x, row by row, and is not mostly noise; more samples help only then.{look}",
+            "Check that y belongs to x, row by row, and is not mostly noise; more samples help only then.",
         )
     structure = (
         e.structure_gain > STRUCTURE_GAIN
@@ -174,17 +197,10 @@ def judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
             "as one more vector, choose another output type, or use the unconstrained model.",
         )
     if e.unexplained > MAX_UNEXPLAINED:
-        most = e.typical()
-        if most is not e:
-            # A law can hold where a predictor, at the edge of the data, does not: ask again without the worst 1 %.
-            verdict, reason, advice = judge(most, group_name)
-            if verdict is not Verdict.UNDERDETERMINED:
-                count = f"Without the worst {len(e.worst)} of {e.held_out} held-out samples (see the note)"
-                return verdict, f"{count}: {reason[0].lower()}{reason[1:]}", advice + look
         return (
             Verdict.UNDERDETERMINED,
             f"{found}, {free}: too much is left over to tell noise from a broken form.",
-            f"Give more samples or less noisy targets; if a quantity is missing, pass it as a scalar.{look}",
+            "Give more samples or less noisy targets; if a quantity is missing, pass it as a scalar.",
         )
     alone = e.near_best == 1
     pinned = e.near_best and e.agreeing >= 0.5 * e.near_best

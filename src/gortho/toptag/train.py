@@ -352,7 +352,7 @@ def train(
                 parallel.gather(None)  # no process is ahead of the checkpoint
                 if left_out > TOLERATED * len(cuts):
                     history.ended = (
-                        f"stopped in epoch {epoch + 1}, where the gradients of {left_out} of {len(cuts)} steps were not "
+                        f"stopped in epoch {epoch + 1}, where gradients of {left_out} of {len(cuts)} steps were not "
                         f"finite; the best state so far is kept: try a smaller lr than {lr}"
                     )
                     break

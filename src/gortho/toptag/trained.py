@@ -197,7 +197,7 @@ def _beside(form: QuadraticForm, truth: QuadraticForm, plan: Plan) -> dict[str, 
 def left_out(found: dict[str, Any]) -> str:
     """A word on steps that were left out, if there were any."""
     count = found["steps_left_out"]
-    return f"; {count} {'step was' if count == 1 else 'steps were'} left out, gradients not finite" if count else ""
+    return f"; steps left out, their gradients not finite: {count}" if count else ""
 
 
 def metrics_table(test: dict[str, Any]) -> str:
@@ -231,7 +231,8 @@ def _page(plan: Plan, found: dict[str, Any], out: Path) -> None:
     parts = [
         f"{found['parameters']:,} parameters, {told}{frame}{refer}. Trained on {jets['train']:,} jets, tested on "
         f"{jets['test']:,}; {found['jets_a_second']:,.0f} jets/s in training; best epoch {found['best_epoch']} of "
-        f"{len(found['losses']['train'])}, chosen on {jets['validation']:,} validation jets. Ended: {found['ended']}{left_out(found)}.",
+        f"{len(found['losses']['train'])}, chosen on {jets['validation']:,} validation jets. "
+        f"Ended: {found['ended']}{left_out(found)}.",
         metrics_table(found["test"]),
         "Errors are those of the finite test sample; another seed moves the figures, too.",
         "![background rejection against signal efficiency](roc.png)",
