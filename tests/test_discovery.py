@@ -387,7 +387,9 @@ def test_a_few_samples_that_rule_the_error_are_named():
 )
 def test_a_few_samples_do_not_decide_alone(others, verdict):
     p = 1e-9 if verdict is Verdict.NONE else 0.9
-    ruled = evidence(unexplained=0.9, free_unexplained=0.88, free_p=p, structure_p=p, others=others)
+    names = ("unexplained", "free_unexplained", "structure_gain")
+    rest = dict(zip(names, others)) | {"free_p": p, "structure_p": p}
+    ruled = evidence(unexplained=0.9, free_unexplained=0.88, free_p=0.9, structure_p=0.9, others=rest)
     ruled = dataclasses.replace(ruled, held_out=120, worst=[7, 3], worst_share=0.93)
     decided, reason, _ = judge(ruled, "O(3)")
     assert decided is verdict

@@ -55,6 +55,13 @@ def test_labels_that_mean_nothing_are_refused(seed):
         find_form(sample)
 
 
+def test_one_jet_far_out_does_not_hide_the_form():
+    sample = jets(QuadraticForm.minkowski(), 6_000, seed=2)
+    background = int((sample.label == 0).nonzero()[0])
+    sample.x[background] *= 32**0.5  # the fit is sure, beyond rounding, that it is a signal
+    assert find_form(sample).algebra_distance(QuadraticForm.minkowski()) < 0.02
+
+
 def test_too_few_jets():
     with pytest.raises(ValueError, match="too few to find a form in 4 dimensions: give 50"):
         find_form(jets(QuadraticForm.minkowski(), 40, seed=0))

@@ -318,7 +318,7 @@ def test_jets_from_npz(jets, tmp_path):
 def test_damaged_directories(jets, tmp_path):
     path = tmp_path / "set"
     fails(lambda: Jets.open(path), "does not exist")
-    stored = jets.save(path)
+    jets.save(path)
     content = (path / "momenta.npy").read_bytes()
     (path / "momenta.npy").write_bytes(content[:-1] + b"\x01")
     fails(Jets.open(path).verify, "momenta.npy has changed", "SHA-256")
@@ -332,7 +332,6 @@ def test_damaged_directories(jets, tmp_path):
     fails(lambda: Jets.open(path), "not JSON")
     (path / "meta.json").unlink()
     fails(lambda: Jets.open(path), "no meta.json", "not finished")
-    assert len(stored) == 30
 
 
 def test_a_writer_that_does_not_finish_leaves_nothing_to_read(jets, tmp_path):

@@ -78,6 +78,26 @@ def test_load_keeps_splits_and_joins_files(file, tmp_path, parts):
         samples.load([file], 12, 501)
 
 
+@pytest.mark.parametrize(
+    ("array", "value", "words"),
+    [
+        ("momenta", math.nan, "1 of the 300 train jets have momenta that are not finite"),
+        ("label", 2, "a label of the train jets is 2: give 1 for top and 0 for QCD"),
+        ("offsets", 10**6, "offsets fall from 1000000 to"),
+    ],
+)
+def test_jets_that_no_training_survives_are_refused(file, tmp_path, array, value, words):
+    with np.load(file) as archive:
+        arrays = dict(archive)
+    row = int(np.argmax(arrays["split"] == 0))
+    at = {"momenta": arrays["offsets"][row], "label": row, "offsets": 3}[array]
+    arrays[array] = arrays[array].copy()
+    arrays[array][at] = value
+    np.savez(tmp_path / "bad.npz", **arrays)
+    with pytest.raises(DataError, match=words):
+        samples.load([tmp_path / "bad.npz"], 12)
+
+
 def test_hidden_frames_hide_the_form_and_labels_are_not_needed_for_massless_jets(parts):
     M = frames.hidden_frame(3)
     assert float(torch.linalg.cond(M)) == pytest.approx(4.0)
@@ -123,7 +143,6 @@ def test_broken_directions_are_found_where_there_are_some(parts):
     def along(sample):  # the label is which way a jet goes: along x or against it
         return Sample(sample.x, sample.mask, (sample.x[..., 1].sum(1) > 0).float())
 
-    torch.manual_seed(0)
     net = Tagger(width=8, pairs=8, depth=1, references=1)
     train(net, along(parts[0]), along(parts[1]), epochs=25, batch_size=30, lr=1e-2, average=0.9)
     found = broken_directions(net, along(parts[1]))

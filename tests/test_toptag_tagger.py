@@ -16,6 +16,7 @@ from gortho.toptag.tagger import Tagger
 from gortho.toptag.train import Sample, Stepper, logits, plan, train
 
 MINKOWSKI = gortho.QuadraticForm.minkowski()
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
 def jets(count, points, seed=0, dtype=torch.float64):
@@ -188,9 +189,10 @@ def overflowing(count):
     return Sample(x, mask, label)
 
 
-def test_a_step_that_overflows_is_left_out():
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, needs_cuda])])
+def test_a_step_that_overflows_is_left_out(device):  # on a GPU within recorded steps
     sample, fine = overflowing(1), overflowing(0)
-    net = Tagger(width=4, pairs=4, depth=1)
+    net = Tagger(width=4, pairs=4, depth=1).to(device)
     history = train(net, sample, fine, epochs=2, batch_size=64, progress=False)
     assert history.left_out == 2 and history.ended == "all epochs done"
     assert all(map(math.isfinite, history.train + history.validation))
@@ -198,11 +200,19 @@ def test_a_step_that_overflows_is_left_out():
     assert all(p.isfinite().all() for p in net.parameters())
 
 
-def test_too_many_overflowing_steps_end_the_training():
-    net = Tagger(width=4, pairs=4, depth=1)
-    history = train(net, overflowing(400), overflowing(0), epochs=3, batch_size=64, progress=False)
-    assert len(history.train) == 1 and "not finite" in history.ended and "smaller lr" in history.ended
-    assert all(p.isfinite().all() for p in net.parameters())
+def test_too_many_overflowing_steps_end_the_training(tmp_path):
+    for _ in range(2):  # the second time it has ended before
+        net = Tagger(width=4, pairs=4, depth=1)
+        history = train(
+            net,
+            overflowing(400),
+            overflowing(0),
+            epochs=3,
+            batch_size=64,
+            checkpoint=tmp_path / "run.safetensors",
+        )
+        assert len(history.train) == 1 and "not finite" in history.ended and "smaller lr" in history.ended
+        assert all(p.isfinite().all() for p in net.parameters())
 
 
 def test_training_leaves_the_callers_random_numbers_alone():
@@ -285,9 +295,6 @@ def test_logits_do_not_depend_on_pieces(few):
     x, mask = few
     net, sample = tagger(x, mask), Sample(x, mask, torch.ones(40))
     assert torch.allclose(logits(net, sample, 7), logits(net, sample, 40), atol=1e-12)
-
-
-needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
 @pytest.mark.gpu

@@ -136,8 +136,6 @@ def compare(
     if scalar:
         rest.append(peers.boosted_trees(train, residual[0], seed)(test))
     corrected = [peers.squared_errors(r, residual[2]) for r in rest]
-    gains = [1 - c.mean() / max(errors.mean(), 1e-300) for c in corrected]
-    best = int(np.argmax(gains))
     progress(0.9, str(candidate))
 
     own_size = sum(p.numel() for p in net.parameters())
@@ -161,28 +159,29 @@ def compare(
     found.certificate, found.free_certificate = (certificate(m, candidate, problem) for m in (net, plain))
     pick = slice(0, max(1, 2_000 * len(test[1]) // test[1].numel()))
     found.held_out = (test[1][pick].flatten().numpy(), own[pick].flatten().numpy())
-    worst = np.argsort(errors)[: -1 - -(-len(errors) // 100) : -1]
-    others = np.setdiff1d(np.arange(len(errors)), worst)
-    own_rest, free_rest, corrected_rest = (
-        part[others].mean() for part in (errors, free_errors, corrected[best])
-    )
-    variance_rest = float((test[1][others] - train[1].mean(0)).square().mean())
+    worst = np.argsort(errors)[::-1][: -(-len(errors) // 100)]
+
+    def judged(rows: Any) -> dict[str, Any]:
+        """What the verdict asks of these samples."""
+        own, free = errors[rows], free_errors[rows]
+        better = min((c[rows] for c in corrected), key=np.mean)
+        spread = float((test[1][rows] - train[1].mean(0)).square().mean())  # type: ignore[index, union-attr]
+        return {
+            "unexplained": float(own.mean()) / spread,
+            "free_unexplained": float(free.mean()) / spread,
+            "free_p": peers.paired_p(free, own),
+            "structure_gain": float(1 - better.mean() / max(own.mean(), 1e-300)),
+            "structure_p": peers.paired_p(better, own),
+        }
+
     return Evidence(
         samples=len(train[0]),  # type: ignore[arg-type]
-        unexplained=float(errors.mean()) / variance,
-        free_unexplained=float(free_errors.mean()) / variance,
-        free_p=peers.paired_p(free_errors, errors),
-        structure_gain=float(gains[best]),
-        structure_p=peers.paired_p(corrected[best], errors),
+        **judged(slice(None)),
         restarts=0,
         near_best=0,
         agreeing=0,
         held_out=len(errors),
         worst=worst.tolist(),
         worst_share=float(errors[worst].sum() / max(errors.sum(), 1e-300)),
-        others=(
-            float(own_rest) / variance_rest,
-            float(free_rest) / variance_rest,
-            float(1 - corrected_rest / max(own_rest, 1e-300)),
-        ),
+        others=judged(np.setdiff1d(np.arange(len(errors)), worst)),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import norm
@@ -76,8 +77,8 @@ class Evidence:
     held_out: int = 0
     worst: list[int] = field(default_factory=list)  # the 1 % of held-out samples with the largest errors
     worst_share: float = 0.0  # their share of the predictor's squared error
-    # Without these samples: unexplained, free_unexplained, structure_gain
-    others: tuple[float, float, float] | None = None
+    # The same without these samples: unexplained, free_unexplained, free_p, structure_gain, structure_p
+    others: dict[str, Any] | None = None
 
     @property
     def few_rule(self) -> bool:
@@ -88,17 +89,8 @@ class Evidence:
         """The evidence without the worst samples, where they rule the error; else as it is."""
         if not self.few_rule or self.others is None:
             return self
-        own, free, gain = self.others
-        return replace(
-            self,
-            unexplained=own,
-            free_unexplained=free,
-            structure_gain=gain,
-            held_out=self.held_out - len(self.worst),
-            worst=[],
-            worst_share=0.0,
-            others=None,
-        )
+        left = self.held_out - len(self.worst)
+        return replace(self, **self.others, held_out=left, worst=[], worst_share=0.0, others=None)
 
     @property
     def spread(self) -> float:

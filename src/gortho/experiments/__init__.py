@@ -72,8 +72,9 @@ def reproduce(
         write_page(
             out / "tuning.md",
             "What each method was given",
-            "No method was tuned on the samples of the tables; what was in sight when it was tuned is said for each. "
-            "Time per fit is in the columns of seconds: ours takes longest. Twice the steps did not help the MLP; "
+            "No method was tuned on the samples of these tables; what was in sight when it was tuned is said for each. "
+            "For random problems and jets, discovery.md, toptag.md and tagger.md say it. "
+            "Time per fit is in the columns of seconds. Twice the steps did not help the MLP; "
             "Augerino was not given more than its 8,000, and may gain from more.",
             "\n".join(lines),
             settings,

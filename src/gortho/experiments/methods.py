@@ -144,7 +144,7 @@ class PaperForm(Network):
         "Width, depth and rates are those of our networks; starts are chosen on validation data in every fit. On "
         "seed 101 of the synthetic task learning rates of 1e-3 and 2e-3, 8,000 to 20,000 steps, and norms clamped at "
         "0.001, 0.03 and 0.1 were compared: MSE 0.19 (started at the true form), 0.39, 0.34 and 8.4 there, no order "
-        "of magnitude below the 0.8 of the table, because single samples near the null cone, where x/‖x‖ has no "
+        "of magnitude below that of the table, because single samples near the null cone, where x/‖x‖ has no "
         "limit, make up the error; so it was left. The paper prints 1.8e-3, with data and training not given."
     )
 

@@ -21,6 +21,7 @@ COLUMNS = {
     "seconds": "seconds",
     "parameters": "parameters",
 }
+NOT_IN_CSV = {"form", "true form", "label-free form", "roc", "notes", "quick"}
 
 
 def number(value: float) -> str:
@@ -97,15 +98,17 @@ def provenance(rows: Sequence[Row], command: str) -> str:
     )
 
 
-def write_csv(rows: Sequence[Row], path: Path) -> None:
-    """All rows, one a line, without the matrices."""
-    left_out = {"form", "true form", "notes", "quick"}
-    columns = list(dict.fromkeys(key for row in rows for key in row if key not in left_out))
-    order = sorted(rows, key=lambda r: (r["task"], r["noise"], r["samples"], r["method"], r["seed"]))
+def write_csv(
+    rows: Sequence[Row],
+    path: Path,
+    order: Sequence[str] = ("task", "noise", "samples", "method", "seed"),
+) -> None:
+    """All rows, one a line, in the order of these columns; without matrices and curves."""
+    columns = list(dict.fromkeys(key for row in rows for key in row if key not in NOT_IN_CSV))
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
-        writer.writerows(order)
+        writer.writerows(sorted(rows, key=lambda row: [row[name] for name in order]))
 
 
 def write_page(path: Path, title: str, *parts: Any) -> None:

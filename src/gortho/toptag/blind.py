@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from scipy.stats import chi2
 from sklearn.linear_model import LogisticRegression
@@ -44,9 +45,8 @@ def find_form(sample: Sample) -> QuadraticForm:
     fit.fit(features, top)
     share = float(top.mean())
     without = share * math.log(share) + (1 - share) * math.log(1 - share)
-    gained = (
-        2 * len(P) * (float(fit.predict_log_proba(features)[range(len(P)), top.astype(int)].mean()) - without)
-    )
+    towards = np.where(top, 1, -1) * fit.decision_function(features)  # probabilities would be rounded to 0
+    gained = 2 * len(P) * (-float(np.logaddexp(0, -towards).mean()) - without)
     p = float(chi2.sf(gained, len(i)))
     if p > CHANCE:
         raise ValueError(

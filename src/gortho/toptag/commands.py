@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,10 @@ import click
 if TYPE_CHECKING:
     import torch
 
+option = partial(click.option, show_default=True)
 CARDS = ("3.3.2", "3.4.1")
 OUT = click.argument("out", type=click.Path(path_type=Path))
-QUIET = click.option("--quiet", is_flag=True, help="No progress bar.")
+QUIET = option("--quiet", is_flag=True, help="No progress bar.")
 
 
 @click.group()
@@ -31,54 +33,48 @@ def toptag() -> None:
 
 @toptag.command()
 @OUT
-@click.option("--jets", type=click.IntRange(2), required=True, metavar="N", help="How many; half are tops.")
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same jets.")
-@click.option(
+@option("--jets", type=click.IntRange(2), required=True, metavar="N", help="How many; half are tops.")
+@option("--workers", type=click.IntRange(1), default=1, help="Processes.")
+@option("--seed", type=click.IntRange(0), default=0, help="Same seed, same jets.")
+@option(
     "--card",
     type=click.Choice(CARDS),
     default="3.3.2",
-    show_default=True,
     help="Release of the Delphes ATLAS card whose numbers the detector has.",
 )
-@click.option(
+@option(
     "--cell-phi",
     type=click.FloatRange(1, 90),
     default=5.0,
-    show_default=True,
     metavar="DEGREES",
     help="Width of the coarse calorimeter cells. Closest to the reference set: 5 without, 10 with --mpi.",
 )
-@click.option(
+@option(
     "--mpi/--no-mpi",
     default=False,
-    show_default=True,
     help="Multiple parton interactions: with them jets are closest to the reference set, and take longer.",
 )
-@click.option(
+@option(
     "--pthat-min",
     type=click.FloatRange(50, 550),
     default=350.0,
-    show_default=True,
     metavar="GEV",
     help="Least transverse momentum of the hard process.",
 )
-@click.option(
+@option(
     "--shard-jets",
     type=click.IntRange(1),
     default=5000,
-    show_default=True,
     metavar="N",
     help="Jets of one class that are made, written and split together.",
 )
-@click.option(
+@option(
     "--splits",
     default="60,20,20",
-    show_default=True,
     metavar="TRAIN,VALIDATION,TEST",
     help="Shares of the splits in percent; whole shards go to one split.",
 )
-@click.option("--drop-shards", is_flag=True, help="Remove the shards once they are put together.")
+@option("--drop-shards", is_flag=True, help="Remove the shards once they are put together.")
 @QUIET
 def generate(
     out: Path,
@@ -124,15 +120,14 @@ def generate(
 @toptag.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE.h5...")
 @OUT
-@click.option(
+@option(
     "--split-by",
     type=click.Choice(["auto", "name", "ttv"]),
     default="auto",
-    show_default=True,
     help="Take the split from the names of the files, or from the column ttv; auto: from the name if it says it.",
 )
-@click.option("--sort", is_flag=True, help="Sort constituents by pT where they are not.")
-@click.option("--no-truth-check", is_flag=True, help="Take labels that the truth columns contradict.")
+@option("--sort", is_flag=True, help="Sort constituents by pT where they are not.")
+@option("--no-truth-check", is_flag=True, help="Take labels that the truth columns contradict.")
 @QUIET
 def import_(
     files: tuple[Path, ...], out: Path, split_by: str, sort: bool, no_truth_check: bool, quiet: bool
@@ -156,11 +151,9 @@ def import_(
 
 @toptag.command()
 @click.argument("directory", type=click.Path(path_type=Path))
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE.png", help="Draw them: .png, .pdf, .svg."
-)
-@click.option("--verify", is_flag=True, help="Read everything first: checksums, order, labels.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, to standard output.")
+@option("--out", type=click.Path(path_type=Path), metavar="FILE.png", help="Draw them: .png, .pdf, .svg.")
+@option("--verify", is_flag=True, help="Read everything first: checksums, order, labels.")
+@option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, to standard output.")
 def summary(directory: Path, out: Path | None, verify: bool, as_json: bool) -> None:
     """Moments of the jets in DIRECTORY (or an .npz file), and a picture of mass, multiplicity and pT.
 
@@ -168,12 +161,12 @@ def summary(directory: Path, out: Path | None, verify: bool, as_json: bool) -> N
     Example:
       gortho data toptag summary jets --out jets.png
     """
-    from .jets import Jets
+    from .jets import open_jets
     from .summary import check_picture, moments, pair_moments, plot, sample, table
 
     if out is not None:
         check_picture(out)
-    jets = Jets.from_npz(directory) if directory.suffix == ".npz" else Jets.open(directory)
+    jets = open_jets(directory)
     if verify:
         jets.verify()
     if as_json:
@@ -191,49 +184,42 @@ def summary(directory: Path, out: Path | None, verify: bool, as_json: bool) -> N
 
 @click.command("toptag")
 @click.argument("data", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DATA...")
-@click.option(
-    "--out", type=click.Path(path_type=Path), default="tagger", show_default=True, help="Directory to write."
-)
-@click.option(
+@option("--out", type=click.Path(path_type=Path), default="tagger", help="Directory to write.")
+@option(
     "--size",
     type=click.Choice(["1k", "4k", "11k", "50k", "200k"]),
     help="About so many parameters: 11k, or 50k on a GPU.",
 )
-@click.option("--width", type=click.IntRange(1), help="Channels of a constituent, instead of --size.")
-@click.option("--pairs", type=click.IntRange(1), help="Channels of a pair, instead of --size.")
-@click.option("--depth", type=click.IntRange(1), help="Message layers, instead of --size.")
-@click.option("--epochs", type=click.IntRange(1), help="Times through the jets: 10, or 40 on a GPU.")
-@click.option("--batch-size", type=click.IntRange(1), default=256, show_default=True, help="Jets of a step.")
-@click.option(
+@option("--width", type=click.IntRange(1), help="Channels of a constituent, instead of --size.")
+@option("--pairs", type=click.IntRange(1), help="Channels of a pair, instead of --size.")
+@option("--depth", type=click.IntRange(1), help="Message layers, instead of --size.")
+@option("--epochs", type=click.IntRange(1), help="Times through the jets: 10, or 40 on a GPU.")
+@option("--batch-size", type=click.IntRange(1), default=256, help="Jets of a step.")
+@option(
     "--lr",
     type=click.FloatRange(0, min_open=True),
     default=3e-3,
-    show_default=True,
     help="Peak learning rate.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same tagger.")
-@click.option("--learn-form", is_flag=True, help="Nobody tells the form: it is found from the labels.")
-@click.option("--frame", type=click.IntRange(0), metavar="SEED", help="Hide the momenta in a random frame.")
-@click.option(
+@option("--seed", type=click.IntRange(0), default=0, help="Same seed, same tagger.")
+@option("--learn-form", is_flag=True, help="Nobody tells the form: it is found from the labels.")
+@option("--frame", type=click.IntRange(0), metavar="SEED", help="Hide the momenta in a random frame.")
+@option(
     "--spurions/--no-spurions",
     default=False,
-    show_default=True,
     help="Give the beams and the time axis: a little more accurate, invariant only under rotations about the beam.",
 )
-@click.option(
+@option(
     "--references",
     type=click.IntRange(0),
     default=0,
-    show_default=True,
     metavar="K",
     help="Learn K reference vectors, which show whether and where the symmetry is broken.",
 )
-@click.option(
-    "--constituents", type=click.IntRange(1), default=64, show_default=True, help="At most so many of a jet."
-)
-@click.option("--jets", type=click.IntRange(3), metavar="N", help="Only so many, picked at random.")
-@click.option("--device", metavar="NAME", help="cpu or cuda; the GPU where there is one.")
-@click.option("--amp", is_flag=True, help="Layers in bfloat16 (GPU).")
+@option("--constituents", type=click.IntRange(1), default=64, help="At most so many of a jet.")
+@option("--jets", type=click.IntRange(3), metavar="N", help="Only so many, picked at random.")
+@option("--device", metavar="NAME", help="cpu or cuda; the GPU where there is one.")
+@option("--amp", is_flag=True, help="Layers in bfloat16 (GPU).")
 @QUIET
 @click.pass_context
 def train(
@@ -307,9 +293,17 @@ def pick_device(name: str | None) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise ValueError(f"--device {name}: give cpu or cuda") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"--device {name}: torch sees no GPU here, leave it out or give cpu")
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda"):
+        raise ValueError(f"--device {name}: give cpu or cuda")
+    if device.type == "cpu":
+        return device
+    count = torch.cuda.device_count()
+    if (device.index or 0) >= count:
+        raise ValueError(f"--device {name}: torch sees {count or 'no'} GPU here, leave it out or give cpu")
+    if device.index is None:
+        return parallel.local_device()
+    torch.cuda.set_device(device)  # kernels go by the current device
     return device
 
 

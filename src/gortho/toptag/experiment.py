@@ -178,6 +178,7 @@ def measure(job: Job, samples: Samples, budget: Budget, device: torch.device) ->
         "epochs": len(history.train),
         "best epoch": history.best_epoch + 1,
         "ended": history.ended,
+        "steps left out": history.left_out,
         "notes": fit.notes,
     }
     label, score = test.label.cpu().numpy(), logits(net, test).numpy()

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from gortho.forms import QuadraticForm
+from gortho.toptag.samples import take
 from gortho.toptag.tagger import Tagger
 from gortho.toptag.train import Sample, logits
 
@@ -64,7 +65,7 @@ def references(net: Tagger) -> Tensor:
 def invariance(net: Tagger, sample: Sample, truth: QuadraticForm, seed: int = 0) -> list[Change]:
     """Changes of scores under the tagger's own group, the true one, and what leaves its references in place."""
     exact = copy.deepcopy(net).cpu().double()
-    some = Sample(sample.x[:JETS], sample.mask[:JETS], sample.label[:JETS]).to("cpu", torch.float64)
+    some = take(sample, slice(JETS)).to("cpu", torch.float64)
     before = logits(exact, some)
     spread = float(before.std())
     own = _own_form(exact)

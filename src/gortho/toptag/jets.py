@@ -68,6 +68,12 @@ class Jets:
                 raise DataError(
                     f"{name}{what} has shape {values.shape}, and offsets are of {n} jets: make the data again"
                 )
+        counts = self.counts
+        if counts.min() < 0:
+            row = int(np.argmax(counts < 0))
+            raise DataError(
+                f"{name}offsets fall from {self.offsets[row]} to {self.offsets[row + 1]} at jet {row}: they rise"
+            )
         if self.offsets[0] != 0 or self.offsets[-1] != len(self.momenta):
             raise DataError(
                 f"{name}offsets run from {self.offsets[0]} to {self.offsets[-1]}, and there are {len(self.momenta)} "
@@ -119,15 +125,15 @@ class Jets:
                         f"{path.name} has no array {missing[0]!r}: it must have momenta, offsets, label"
                     )
                 arrays = {name: file[name] for name in ARRAYS if name in file.files}
+                typed: dict[str, np.ndarray] = {
+                    name: np.asarray(values, dtype=ARRAYS[name][0]) for name, values in arrays.items()
+                }
         except FileNotFoundError:
             raise DataError(f"{path} does not exist: check the name") from None
         except DataError:
             raise
         except Exception as error:
             raise DataError(f"{path.name} cannot be read as .npz ({error}): write it again") from None
-        typed: dict[str, np.ndarray] = {
-            name: np.asarray(values, dtype=ARRAYS[name][0]) for name, values in arrays.items()
-        }
         return cls(
             typed["momenta"],
             typed["offsets"],
@@ -263,6 +269,11 @@ class Jets:
                         f"constituent {at - self.offsets[row]} of jet {row} {what}: "
                         f"{self.momenta[at].tolist()}, make the data again"
                     )
+
+
+def open_jets(path: Path) -> Jets:
+    """A directory that `gortho data toptag` wrote, or an .npz archive."""
+    return Jets.from_npz(path) if path.suffix == ".npz" else Jets.open(path)
 
 
 def read_meta(directory: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from gortho.experiments.figures import pyplot
 from gortho.experiments.rows import read_rows
 from gortho.toptag import experiment, page
 from gortho.toptag.experiment import FULL, QUICK, QUICK_JETS, Budget, Samples
+from gortho.toptag.jets import open_jets
 from gortho.toptag.samples import load
 
 
@@ -62,8 +63,6 @@ def _counts(samples: Samples) -> str:
 
 
 def _at_most(paths: Sequence[Path]) -> int:
-    from gortho.toptag.samples import open_jets
-
     return min(QUICK_JETS, sum(len(open_jets(path)) for path in paths))
 
 

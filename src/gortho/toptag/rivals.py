@@ -28,7 +28,8 @@ from gortho.baselines.augerino import Augmentation
 from gortho.baselines.liegg import LieGG
 from gortho.checkpoints import History
 from gortho.toptag.samples import take
-from gortho.toptag.train import Sample
+from gortho.toptag.tagger import CALIBRATION_JETS
+from gortho.toptag.train import Sample, validate
 from gortho.training import learning_rate
 
 #: Constituents of `FlatNet`.
@@ -38,8 +39,8 @@ LIMIT = 0.3
 #: Strengths λ to choose from, and transformations to average over in predictions.
 STRENGTHS = (0.003, 0.01, 0.03)
 AVERAGING = 16
-#: Jets from which units are read off, and on which LieGG stacks the law.
-CALIBRATION_JETS, LAW_JETS = 2048, 2000
+#: Jets on which LieGG stacks the law.
+LAW_JETS = 2000
 
 
 class Rival(nn.Module):
@@ -93,10 +94,8 @@ def relative(x: Tensor, mask: Tensor) -> Tensor:
         return pt, torch.asinh(pz / pt), torch.atan2(py, px)
 
     energy, px, py, pz = x.unbind(-1)
-    px, energy = (
-        torch.where(mask, px, 1.0),
-        torch.where(mask, energy, 1.0).clamp(min=1e-9),
-    )  # padding has no angle
+    px = torch.where(mask, px, 1.0)  # padding has no angle
+    energy = torch.where(mask, energy, 1.0).clamp(min=1e-9)
     pt, eta, phi = polar(px, py, pz)
     jet_pt, jet_eta, jet_phi = polar(*x.sum(1, keepdim=True)[..., 1:].unbind(-1))
     turn = torch.remainder(phi - jet_phi + math.pi, 2 * math.pi) - math.pi
@@ -230,7 +229,6 @@ def train_augerino(
     strengths: Sequence[float] = STRENGTHS,
     lr: float = 3e-3,
     generator_lr: float = 1e-2,
-    progress: Callable[[str], None] = lambda text: None,
 ) -> tuple[Augmented, History, float]:
     """Choose λ in runs of a fifth of the epochs, then train; returns network, history and λ."""
     train, validation = train.to(device), validation.to(device)
@@ -238,7 +236,6 @@ def train_augerino(
     def once(strength: float, epochs: int) -> tuple[Augmented, History]:
         net = Augmented(make(), kind, seed).to(device)
         net.net.calibrate(train.x, train.mask)
-        progress(f"λ = {strength:g}")
         history = _fit(net, train, validation, strength, epochs, batch_size, seed, lr, generator_lr)
         return net, history
 
@@ -264,8 +261,6 @@ def _fit(
     generator_lr: float,
 ) -> History:
     """Adam with the trainer's schedule; the best state on validation jets is kept."""
-    from gortho.toptag.train import validate
-
     batch_size = min(batch_size, len(train))
     groups = [
         {"params": list(net.net.parameters()), "peak": lr},
@@ -286,8 +281,10 @@ def _fit(
                 loss = nn.functional.binary_cross_entropy_with_logits(net(batch.x, batch.mask), batch.label)
                 optimizer.zero_grad()
                 (loss - strength * net.reward()).backward()
-                nn.utils.clip_grad_norm_(net.net.parameters(), 1.0)
-                nn.utils.clip_grad_norm_(net.augmentation.parameters(), 1.0)
+                norms = [nn.utils.clip_grad_norm_(p.parameters(), 1.0) for p in (net.net, net.augmentation)]
+                if not all(norm.isfinite() for norm in norms):  # left out, as in `gortho.toptag.train`
+                    history.left_out += 1
+                    continue
                 optimizer.step()
                 total += float(loss.detach())
             history.train.append(total / steps)

@@ -12,14 +12,9 @@ import torch
 from torch import Tensor
 
 from gortho.data import DataError
-from gortho.toptag.jets import SPLITS, Jets
+from gortho.toptag.jets import SPLITS, open_jets
 from gortho.toptag.parallel import shard
 from gortho.toptag.train import Sample
-
-
-def open_jets(path: Path) -> Jets:
-    """A directory that `gortho data toptag` wrote, or an .npz archive."""
-    return Jets.from_npz(path) if path.suffix == ".npz" else Jets.open(path)
 
 
 def load(
@@ -57,8 +52,22 @@ def load(
         sample = functools.reduce(operator.add, parts)
         if sample.label.min() == sample.label.max():
             raise DataError(f"the {len(sample)} {name} jets are all of one class: give more jets, of both")
+        _check(sample, name)
         joined.append(sample)
     return joined[0], joined[1], joined[2]
+
+
+def _check(sample: Sample, name: str) -> None:
+    """What `Jets.verify` would say of values that no training survives."""
+    good = sample.x.flatten(1).isfinite().all(1)
+    if not good.all():
+        raise DataError(
+            f"{int((~good).sum())} of the {len(sample)} {name} jets have momenta that are not finite in float32: "
+            "remove them (gortho data toptag summary --verify names the first)"
+        )
+    other = sample.label[(sample.label != 0) & (sample.label != 1)]
+    if len(other):
+        raise DataError(f"a label of the {name} jets is {other[0]:g}: give 1 for top and 0 for QCD")
 
 
 def take(sample: Sample, rows: Tensor | slice) -> Sample:

@@ -122,9 +122,9 @@ class Tagger(nn.Module):
         seed: int = 0,
     ):
         super().__init__()
-        for name, value, least in (("width", width, 1), ("pairs", pairs, 1), ("depth", depth, 1)):
-            if not isinstance(value, int) or value < least:
-                raise ValueError(f"{name} = {value!r}: give an integer of at least {least}")
+        for name, value in (("width", width), ("pairs", pairs), ("depth", depth)):
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} = {value!r}: give an integer of at least 1")
         if references < 0:
             raise ValueError(f"references = {references}: give 0 or more")
         self.form = as_form_module(QuadraticForm.minkowski() if form is None else form)

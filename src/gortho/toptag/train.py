@@ -40,7 +40,7 @@ LENGTH_STEP = 16
 FORM_SHARE = 1 / 30
 #: Steps run before a CUDA graph is recorded.
 WARM_UP = 3
-#: Training ends when more than this share of an epoch's steps had to be left out.
+#: Training ends when more than this share of an epoch's steps, and more than one, had to be left out.
 TOLERATED = 0.1
 
 
@@ -66,12 +66,10 @@ class Sample:
         return len(self.label)
 
     def __add__(self, other: Sample) -> Sample:
-        return Sample(
-            *(
-                torch.cat(pair)
-                for pair in zip((self.x, self.mask, self.label), (other.x, other.mask, other.label))
-            )
+        x, mask, label = (
+            torch.cat([getattr(s, name) for s in (self, other)]) for name in ("x", "mask", "label")
         )
+        return Sample(x, mask, label)
 
     def to(self, device: Any, dtype: torch.dtype | None = None) -> Sample:
         """The same jets elsewhere."""
@@ -305,6 +303,8 @@ def train(
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None and path.exists():
         history, best, first = checkpoints.load(path, both, step.optimizer)
+        if history.ended.startswith("stopped"):
+            first = epochs
     if len(set(parallel.gather((first, history.best_validation)))) > 1:
         raise ValueError(
             f"the processes found different checkpoints at {path}: put it where all of them see it, or delete it"
@@ -347,14 +347,15 @@ def train(
                     best = snapshot(mean)
                 history.seconds = time.perf_counter() - started
                 bar.set_postfix(train=f"{history.train[-1]:.4f}", accuracy=f"{score['accuracy']:.4f}")
-                if path is not None and rank == 0:
-                    checkpoints.save(path, both, step.optimizer, best, history, epoch + 1)
-                parallel.gather(None)  # no process is ahead of the checkpoint
-                if left_out > TOLERATED * len(cuts):
+                if left_out > max(1, TOLERATED * len(cuts)):
                     history.ended = (
                         f"stopped in epoch {epoch + 1}, where gradients of {left_out} of {len(cuts)} steps were not "
                         f"finite; the best state so far is kept: try a smaller lr than {lr}"
                     )
+                if path is not None and rank == 0:
+                    checkpoints.save(path, both, step.optimizer, best, history, epoch + 1)
+                parallel.gather(None)  # no process is ahead of the checkpoint
+                if history.ended.startswith("stopped"):
                     break
     except KeyboardInterrupt:
         history.ended = f"interrupted in epoch {len(history.train)}; the best state so far is kept"

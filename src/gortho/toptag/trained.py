@@ -85,7 +85,7 @@ def run(
     training, validation, test = samples if M is None else (seen(sample, M) for sample in samples)
     truth = minkowski_in(M)
     say(f"{len(training):,} training, {len(validation):,} validation, {len(test):,} test jets")
-    start = _start(plan, out, training, validation, device) if plan.learn_form else None
+    start = _start(out, training) if plan.learn_form else None
     net = build(plan, truth, M, start).to(device)
     say(f"tagger of {net.parameter_count():,} parameters, {plan.epochs} epochs on {device}")
     history = train(
@@ -101,8 +101,13 @@ def run(
         checkpoint=out / CHECKPOINT,
         progress=progress,
     )
-    if not history.train:
-        raise KeyboardInterrupt  # before the first epoch was done there is nothing to keep
+    if history.best_epoch < 0:  # there is nothing to keep
+        if history.ended.startswith("interrupted"):
+            raise KeyboardInterrupt
+        raise ValueError(
+            "the validation loss was finite in no epoch: check the jets (gortho data toptag summary --verify), or give "
+            f"a smaller lr than {plan.lr} and another --out"
+        )
     found = _measure(plan, net, history, training, validation, test, truth)
     found["seconds"] = time.perf_counter() - began
     if first:
@@ -136,7 +141,7 @@ def _claim(plan: Plan, out: Path, first: bool) -> None:
         write_atomically(file, json.dumps(new, indent=1).encode())
 
 
-def _start(plan: Plan, out: Path, training: Sample, validation: Sample, device: Any) -> QuadraticForm:
+def _start(out: Path, training: Sample) -> QuadraticForm:
     """The start of a learnt form, kept so that a run that goes on need not find it again."""
     file = out / START
     if (out / CHECKPOINT).exists() and file.exists():
