@@ -89,7 +89,11 @@ def test_quick_reproduction_survives_ctrl_c_and_points_the_right_way(tmp_path):
     """The whole of `gortho reproduce --quick`, stopped once on its way."""
     command = [*_gortho(), "reproduce", "--quick", "--out", str(tmp_path), "--workers", "2", "--quiet"]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs ignore it
     )
     store = tmp_path / "rows.jsonl"
     while process.poll() is None and not (store.exists() and len(read_rows(store)) >= 2):

@@ -13,6 +13,7 @@ from gortho.experiments.tables import markdown, number, of, provenance, write_pa
 METHODS = (
     "gortho",
     "paper's form",
+    "paper's form, reflection",
     "LieGG",
     "SDBA",
     "Augerino, box",
