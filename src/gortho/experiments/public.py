@@ -49,7 +49,7 @@ def page(rows: Sequence[Row], out: Path, command: str) -> None:
     parts = [
         "Test MSE of the three tasks of the EMLP tables against the number of samples. EMLP and CGENN are told the "
         "group and see the standard frame; their figures are the published ones (CGENN's: validation error). Ours are "
-        "told nothing: the form is discovered in a random frame x → Mx of condition 4, from the same n samples that "
+        "not told it: the form is discovered in a random frame x → Mx of condition 4, from the same n samples that "
         "train the predictor, with no further validation set; so is the paper's own form, at two sizes. Predictions "
         "are taken back to the standard frame before the error is measured on 5,000 test samples. Inertia and "
         "Particle are short polynomials of invariants, which least squares find to rounding once there are enough "
@@ -67,7 +67,7 @@ def page(rows: Sequence[Row], out: Path, command: str) -> None:
             for name, values in PUBLISHED[task].items()
         }
         lines = [[name, *(number(v[n]) if n in v else "" for n in sizes)] for name, v in published.items()]
-        lines.append(["**gortho, told nothing**", *(spread(of(at[n], "MSE")) for n in sizes)])
+        lines.append(["**gortho, not told the group**", *(spread(of(at[n], "MSE")) for n in sizes)])
         medians = [statistics.median(of(at[n], "MSE")) if of(at[n], "MSE") else None for n in sizes]
         lines.append(["gortho, median", *("–" if m is None else number(m) for m in medians)])
         lines.append(["gortho, d_PA", *(spread(of(at[n], "d_PA")) for n in sizes)])
@@ -79,8 +79,9 @@ def page(rows: Sequence[Row], out: Path, command: str) -> None:
             lines.append([f"paper's form, {column}", *(spread(c) if c else "" for c in cells)])
         parts += [f"## {task}", markdown(["n", *(f"{n:,}" for n in sizes)], lines)]
         ours, theirs = ([(r["samples"], r["MSE"]) for r in part if r.get("MSE")] for part in (own, paper))
-        curves = {"gortho, told nothing": ours} | {k: list(v.items()) for k, v in published.items()}
-        curves["paper's form"] = theirs
+        first, *others = ((name, list(v.items())) for name, v in published.items())
+        # In this order a system has the same colour in all panels.
+        curves = dict([("gortho, not told", ours), first, ("paper's form", theirs), *others])
         against_samples(axis, curves)
         axis.set(title=task, ylabel="test MSE" if task == TASKS[0] else "")
         axis.legend(fontsize=8)

@@ -54,7 +54,7 @@ def page(rows: Sequence[Row], out: Path, command: str) -> None:
     chance = rows[0]["chance d_PA"]
     axis.axhline(chance, color="0.5", ls=":", lw=1)
     axis.annotate("chance", (sizes[-1], chance), color="0.4", va="bottom", ha="right")
-    axis.set(ylabel="d_PA to the true algebra", title="Samples needed to find a hidden O(2,2) form")
+    axis.set(ylabel="d_PA to the true algebra", title="Samples needed to find an unknown O(2,2) form")
     axis.legend()
     figure.savefig(out / "samples.png", dpi=140)
     plt.close(figure)
