@@ -408,9 +408,8 @@ def reproduce(
     except KeyboardInterrupt:
         click.echo("Interrupted: rows so far are kept, and the same command goes on where it was.", err=True)
         sys.stdout.flush()
-        os._exit(
-            INTERRUPTED
-        )  # its workers were ended amid their work: waiting for their pool may take forever
+        # Its workers were ended amid their work: waiting for their pool may take forever.
+        os._exit(INTERRUPTED)
     for page in pages:
         click.echo(f"{page}")
 

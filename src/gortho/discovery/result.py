@@ -268,9 +268,8 @@ class Discovery:
             for name in ("entry_errors", "eigenvalue_errors"):
                 content[name] = None if content[name] is None else np.array(content[name])
             content["evidence"] = None if content["evidence"] is None else Evidence(**content["evidence"])
-            if (
-                content["evidence"] is not None
-            ):  # which told the number of refits before there was a field for it
+            # The evidence told the number of refits before there was a field for it.
+            if content["evidence"] is not None:
                 content.setdefault("refits", len(content["evidence"].refit_distances))
             content["peers"] = [Peer(**peer) for peer in content["peers"]]
             content["certificate"] = {float(b): float(e) for b, e in content["certificate"]}

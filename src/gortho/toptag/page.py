@@ -40,7 +40,8 @@ ABOUT = (
     "from labels. Pions and kaons have masses that are small beside their energies, so it comes close there, too."
 )
 PROTOCOL = (
-    "The paper does not say what its networks for jets take, how they were trained, or on how many jets. Here: the MLP "
+    "The paper does not say what its networks for jets take, how they were trained, or on how many jets, so "
+    "its own network was not run. Here: the MLP "
     "takes the 20 leading momenta, one after another (LieGG reads six traceless generators off its logit; Augerino "
     "trains it under random transformations, λ chosen on validation jets). The set network adds up what a small "
     "network makes of each constituent: of its momentum as it is, or of transverse momentum, η and φ about the jet's "
