@@ -8,18 +8,14 @@ Writes results/discovery.csv (one row a problem, with the evidence) and results/
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 import math
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from _table import facts
-from tqdm import tqdm
+from _table import measure, write_page
 
 import gortho
 from gortho.tasks.random_laws import FORMLESS, SHAPES, formless, random_law
@@ -204,51 +200,10 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "discovery.csv"
     if not options.tables:
-        measure(work, options.jobs, path)
-    write_page(path, folder / "discovery.md")
-
-
-def measure(work: list[dict], jobs: int, path: Path) -> None:
-    """Run all problems; rows are written as they come, so that an interruption loses little."""
-    rows: list[dict] = []
-    with ProcessPoolExecutor(jobs) as pool:
-        futures = {pool.submit(run, p): p for p in work}
-        for future in tqdm(as_completed(futures), total=len(work)):
-            # A crash is a failure of discovery too: it is counted, not hidden.
-            crash = future.exception()
-            rows.append({**futures[future], "verdict": f"crash: {crash!r}"} if crash else future.result())
-            columns = list(dict.fromkeys(key for row in rows for key in row))
-            with open(path, "w", newline="") as file:
-                writer = csv.DictWriter(file, columns)
-                writer.writeheader()
-                writer.writerows(rows)
-    path.with_suffix(".json").write_text(json.dumps(facts(), indent=1))
-
-
-def write_page(path: Path, page: Path) -> None:
-    """Make the tables from the rows; without pandas, only the rows are kept."""
-    try:
-        import pandas as pd
-    except ModuleNotFoundError:
-        print(f"pandas is not installed: rows are in {path}, run again with --tables elsewhere")
-        return
-    rows = pd.read_csv(path, keep_default_na=False, na_values=["nan", ""])
-    text = "# Discovery on random problems\n\n"
-    text += "2,000 samples of x ~ N(0, I), forms of condition 1 to 10 in a random frame.\n"
-    for title, table in tables(rows):
-        header = "| " + " | ".join(map(str, table.columns)) + " |\n|" + " --- |" * len(table.columns)
-        body = "\n".join(
-            "| " + " | ".join(_cell(v) for v in row) + " |" for row in table.itertuples(index=False)
-        )
-        text += f"\n## {title}\n\n{header}\n{body}\n"
-    measured = json.loads(path.with_suffix(".json").read_text())
-    text += "\n" + "\n".join(f"- {key}: {value}" for key, value in measured.items()) + "\n"
-    page.write_text(text)
-    print(text)
-
-
-def _cell(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+        measure(run, work, options.jobs, path)
+    heading = "# Discovery on random problems\n\n"
+    heading += "2,000 samples of x ~ N(0, I), forms of condition 1 to 10 in a random frame.\n"
+    write_page(path, heading, tables)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 import gortho
 from gortho import cli, progress, runs
-from gortho.data import read, write
+from gortho.samples import read, write
 from gortho.tasks import synthetic
 
 TINY = {"replicas": 4, "steps": 60, "drops": ((0.5, 2),), "refits": 4, "refit_steps": 60, "width": 16}

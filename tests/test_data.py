@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-from gortho.data import (
+from gortho.samples import (
     MAX_SAMPLES,
     DataError,
     DataNotice,
@@ -502,8 +502,8 @@ def write_numbered(path, rows):
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".h5", ".npz"])
 def test_max_samples(tmp_path, suffix, monkeypatch):
-    monkeypatch.setattr("gortho.data.tables.BLOCK", 300)  # many blocks
-    monkeypatch.setattr("gortho.data.containers.BLOCK", 300)
+    monkeypatch.setattr("gortho.samples.tables.BLOCK", 300)  # many blocks
+    monkeypatch.setattr("gortho.samples.containers.BLOCK", 300)
     path = write_numbered(tmp_path / f"a{suffix}", 5000)
     data = read(path, max_samples=200, seed=3)
     rows = data.X[:, 0]
@@ -527,7 +527,7 @@ def test_memory_budget_subsamples(tmp_path, suffix, monkeypatch):
     assert len(data.X) == 1000 and (data.y == 2 * data.X[:, 0]).all()
     assert any("1000 of the 5000 rows" in notice and "memory" in notice for notice in data.notices)
     assert len(read(path, memory_budget=10 * budget).X) == 5000
-    monkeypatch.setattr("gortho.data.files.available_memory", lambda: budget)
+    monkeypatch.setattr("gortho.samples.files.available_memory", lambda: budget)
     assert len(read(path).X) == 1000, "the memory available is the default budget"
     read_fails(path, "not even two rows of 3 numbers", memory_budget=100)
 
@@ -545,7 +545,7 @@ def test_hdf5_reads_only_spans_that_hold_wanted_rows(monkeypatch):
                 spans.append((key.start, key.stop))
             return super().__getitem__(key)
 
-    from gortho.data import containers
+    from gortho.samples import containers
 
     spans: list = []
     monkeypatch.setattr(containers, "BLOCK", 10)
@@ -758,7 +758,7 @@ def test_errors_and_notices_have_their_types():
 
 
 def test_import_is_light():
-    code = "import sys, gortho.data; print([m for m in ('h5py', 'pandas', 'pyarrow') if m in sys.modules])"
+    code = "import sys, gortho.samples; print([m for m in ('h5py', 'pandas', 'pyarrow') if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
 

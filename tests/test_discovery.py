@@ -10,7 +10,7 @@ import torch
 import gortho
 from gortho import QuadraticForm, Settings, Verdict, tasks
 from gortho.baselines import LieGG, form_of_generators, generator_distance
-from gortho.data import DataError
+from gortho.samples import DataError
 from gortho.discovery import joint, peers
 from gortho.discovery.discover import whitener
 from gortho.discovery.inputs import hopeless, split_scalars

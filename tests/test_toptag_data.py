@@ -13,7 +13,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from gortho.data import DataError
+from gortho.samples import DataError
 from gortho.toptag import (
     Jets,
     JetsWriter,

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import gortho
 from gortho.cli import main
-from gortho.data import DataError
+from gortho.samples import DataError
 from gortho.experiments.rows import read_rows
 from gortho.toptag import experiment, frames, rivals, samples
 from gortho.toptag.experiment import Budget

@@ -23,7 +23,7 @@ __version__ = "0.1.0"
 
 # torch and scikit-learn take seconds to import, so a name is imported when it is first asked for.
 _HOMES = {
-    "data": (),
+    "samples": ("Frame", "Samples"),
     "discovery": ("Discovery", "Settings", "Verdict", "discover", "spectral_form"),
     "estimators": ("EquivariantRegressor", "InvariantClassifier"),
     "forms": ("QuadraticForm", "Signature"),

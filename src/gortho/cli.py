@@ -198,7 +198,7 @@ def discover(
       gortho discover jets.csv --x E,px:pz --y mass --names E,px,py,pz
       gortho discover pairs.parquet --points 2 --scalars m_0,m_1 --scalars-per-point --json
     """
-    from gortho.data import read
+    from gortho.samples import read
     from gortho.runs import remember, scalars_of
 
     _check_destinations(report, save)
@@ -236,7 +236,7 @@ def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
     Example:
       gortho predict run new.csv --out predictions.csv
     """
-    from gortho.data import DataError, check_writable, write
+    from gortho.samples import DataError, check_writable, write
     from gortho.runs import load, read_for, scalars_of, target_columns
 
     if check_writable(out).resolve() == file.resolve():

@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from gortho.checkpoints import History
-from gortho.data import DataError
+from gortho.samples import DataError
 from gortho.discovery import Discovery, Settings, Verdict, discover
 from gortho.discovery.discover import SEARCH_SAMPLES, agreement, whitener
 from gortho.discovery.inputs import as_targets, hopeless

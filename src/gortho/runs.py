@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gortho.data import DataError, Dataset, read
-from gortho.data.checks import variable_names
-from gortho.data.sampling import choose
+from gortho.samples import DataError, Dataset, read
+from gortho.samples.checks import variable_names
+from gortho.samples.sampling import choose
 from gortho.discovery import Discovery
 from gortho.discovery.evidence import BOOSTS
 from gortho.discovery.inputs import as_targets

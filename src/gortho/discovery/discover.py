@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gortho.data import check_samples
+from gortho.samples import check_samples
 from gortho.discovery import peers
 from gortho.discovery.evidence import (
     attach_errors,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from gortho.data import DataError
+from gortho.samples import DataError
 from gortho.reps import DirectSum, Rep, as_rep
 from gortho.reps import Tensor as TensorRep
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gortho import checks
 from gortho.forms import QuadraticForm
-from gortho.reps import DirectSum, Rep, as_rep
+from gortho.reps import DirectSum, Rep, Vector, as_rep
 
 
 @dataclass(frozen=True)
@@ -149,3 +149,33 @@ def _adjugate(B: Tensor) -> Tensor:
     values, Q = torch.linalg.eigh(B)
     others = torch.stack([torch.cat([values[:i], values[i + 1 :]]).prod() for i in range(len(values))])
     return Q * others @ Q.T
+
+
+def stabiliser_form(x: Tensor, y: Tensor, rep: Rep) -> tuple[Tensor, float] | None:
+    """The form by which tensors y are fixed under all maps that fix the vectors x: a linear solve, no fit (M6).
+
+    Generators X = BΩ with Ωx_i = 0 fix every x_i, whatever B = A⁻¹ is, so an equivariant y obeys dρ(BΩ) y = 0, which is
+    linear in B and holds whatever the coefficients are. Vectors always obey it; tensors of higher rank tell the form.
+
+    Args:
+        x: vectors ``(N, p, n)``, fewer than n - 1.
+        y: tensors ``(N, *shape)``, single ones, not sums.
+
+    Returns:
+        A, up to a factor, and the gap σ₂/σ₁; None where there is nothing to solve.
+    """
+    N, k, n = x.shape
+    if n - k < 2 or isinstance(rep, DirectSum) or rep.parts[0].rank == 0 or rep == Vector():
+        return None
+    complement = torch.linalg.qr(x.mT, mode="complete")[0][:, :, k:]
+    size = y.flatten(1).norm(dim=1).clamp_min(1e-300)
+    y = y / size.view(-1, *[1] * (y.ndim - 1))
+    rows = []
+    for a in range(n - k):
+        for b in range(a + 1, n - k):
+            p, q = complement[:, :, a], complement[:, :, b]
+            omega = p[:, :, None] * q[:, None] - q[:, :, None] * p[:, None]
+            rows.append(torch.stack([rep.differential(B @ omega, y).flatten() for B in symmetric_basis(n)], 1))
+    sigma, V = torch.linalg.svd(torch.linalg.qr(torch.cat(rows), mode="r")[1], full_matrices=False)[1:]
+    B = torch.einsum("k,kab->ab", V[-1], symmetric_basis(n))
+    return _adjugate(B), float(sigma[-2] / sigma[-1].clamp_min(1e-300))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gortho.data import DataError
+from gortho.samples import DataError
 
 CARDS = ("3.3.2", "3.4.1")
 RADIUS, HALF_LENGTH, FIELD = 1.15, 3.51, 2.0  # metres, tesla

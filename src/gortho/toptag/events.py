@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gortho.data import DataError
+from gortho.samples import DataError
 
 from .detector import Detector, Particles
 from .jets import by_falling_pt

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from gortho.data import DataError
+from gortho.samples import DataError
 
 if TYPE_CHECKING:
     import torch

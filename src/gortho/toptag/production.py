@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from gortho.data import DataError
+from gortho.samples import DataError
 
 from .detector import Detector
 from .events import (

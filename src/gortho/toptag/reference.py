@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from gortho.data import DataError
-from gortho.data.errors import listed, missing
+from gortho.samples import DataError
+from gortho.samples.errors import listed, missing
 
 from .jets import LABELS, META, SPLITS, Jets, JetsWriter, by_falling_pt, sha256
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from gortho.data import DataError
+from gortho.samples import DataError
 from gortho.experiments.figures import pyplot
 from gortho.experiments.rows import read_rows
 from gortho.toptag import experiment, page

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gortho.data import DataError
+from gortho.samples import DataError
 from gortho.toptag.jets import SPLITS, open_jets
 from gortho.toptag.parallel import shard
 from gortho.toptag.train import Sample

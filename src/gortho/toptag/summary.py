@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gortho.data import DataError
+from gortho.samples import DataError
 
 from .jets import LABELS, SPLITS, Jets
 

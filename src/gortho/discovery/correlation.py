@@ -1,0 +1,187 @@
+"""Starts by correlation: some function of y is a quadratic of x; one eigenproblem finds both (M11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.interpolate import BSpline
+from torch import Tensor
+
+from gortho.reps import Bilinear, Conjugation, Covector, Form, Vector
+from gortho.samples.frame import unit_form
+from gortho.samples.values import Samples
+
+#: Smooth functions of y: cubic B-splines of its ranks, so many at most, and samples for each of them at least.
+SPLINES, SAMPLES_FOR_EACH = 12, 15
+#: Monomials are correlated as long as there are so many samples for each of them.
+SAMPLES_FOR_MONOMIAL = 3
+#: Directions of the moments below this share of the largest are not seen.
+SEEN = 1e-10
+#: Canonical directions that are looked at.
+DIRECTIONS = 3
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """A form in the frame, how well its quadratic correlates with functions of y, and how far all vectors share it."""
+
+    A: Tensor
+    strength: float
+    share: float
+
+
+def splines(y: Tensor, count: int = SPLINES) -> Tensor:
+    """Smooth functions of y: B-splines of its ranks, ``(N, count)``."""
+    order = y.argsort()
+    ranks = torch.empty_like(y)
+    ranks[order] = (torch.arange(len(y), dtype=y.dtype) + 0.5) / len(y)
+    return spline_values(ranks, count)
+
+
+def spline_values(ranks: Tensor, count: int) -> Tensor:
+    """Cubic B-splines on [0, 1] at ranks ``(N,)``."""
+    knots = np.r_[[0] * 3, np.linspace(0, 1, count - 2), [1] * 3]
+    return torch.as_tensor(BSpline.design_matrix(ranks.clamp(0, 1).numpy(), knots, 3).toarray())
+
+
+def monomials(z: Tensor) -> Tensor:
+    """Quadratic and linear monomials of the stacked tuple, ``(N, m(m+1)/2 + m)`` with m = p·n."""
+    flat = z.flatten(1)
+    i, j = torch.triu_indices(flat.shape[1], flat.shape[1])
+    return torch.cat([flat[:, i] * flat[:, j], flat], 1)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Σ w vvᵀ over samples for v = (1, monomials of z, splines of y): they add up over chunks of data."""
+
+    points: int
+    n: int
+    total: Tensor
+
+    @classmethod
+    def of(cls, z: Tensor, functions: Tensor) -> Moments:
+        """The moments of vectors ``(N, p, n)`` in their frame and functions of y ``(N, m)``."""
+        k, n = z.shape[1:]
+        weight = 1 / (1 + z.square().sum((1, 2)) / (k * n))  # heavy tails count less
+        v = torch.cat([torch.ones_like(z[:, 0, :1]), monomials(z), functions], 1) * weight[:, None]
+        return cls(k, n, v.mT @ v)
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(self.points, self.n, self.total + other.total)
+
+    def correlations(self, count: int = DIRECTIONS) -> list[Correlation]:
+        """The forms of the first canonical directions, the strongest first."""
+        m = self.points * self.n
+        size = m * (m + 1) // 2 + m
+        S = self.total[1:, 1:] - self.total[1:, :1] * self.total[:1, 1:] / self.total[0, 0]
+        left, right = _root_inverse(S[:size, :size]), _root_inverse(S[size:, size:])
+        U, strength, _ = torch.linalg.svd(left.mT @ S[:size, size:] @ right, full_matrices=False)
+        i, j = torch.triu_indices(m, m)
+        found = []
+        for k in range(min(count, len(strength))):
+            v = (left @ U[:, k])[: len(i)]
+            M = torch.zeros(m, m, dtype=S.dtype)
+            M[i, j] = v / 2
+            A, share = nearest_kronecker(M + M.mT, self.points)
+            if float(torch.linalg.matrix_norm(A)) > 0:
+                found.append(Correlation(unit_form(A), float(strength[k]), share))
+        return found
+
+
+def _root_inverse(S: Tensor) -> Tensor:
+    """V with VᵀSV = I on the directions that S sees."""
+    unit = S.diagonal().clamp_min(1e-300).sqrt()
+    values, Q = torch.linalg.eigh(S / unit[:, None] / unit)
+    seen = values > SEEN * values[-1]
+    return (Q[:, seen] / values[seen].sqrt()) / unit[:, None]
+
+
+def nearest_kronecker(M: Tensor, points: int) -> tuple[Tensor, float]:
+    """The symmetric A of the C ⊗ A nearest to M, and the share of M that it is."""
+    n = len(M) // points
+    T = M.reshape(points, n, points, n).permute(0, 2, 1, 3).reshape(points**2, n * n)
+    _, sigma, V = torch.linalg.svd(T, full_matrices=False)
+    A = V[0].reshape(n, n)
+    return (A + A.mT) / 2, float(sigma[0] ** 2 / sigma.square().sum().clamp_min(1e-300))
+
+
+def correlate(z: Tensor, y: Tensor) -> list[Correlation]:
+    """The forms that quadratics of the vectors ``z (N, p, n)`` have in common with functions of ``y (N,)``."""
+    N, k, n = z.shape
+    m = k * n
+    functions = splines(y, max(4, min(SPLINES, N // SAMPLES_FOR_EACH)))
+    if N < SAMPLES_FOR_MONOMIAL * (m * (m + 1) // 2 + m):
+        return []
+    return Moments.of(z, functions).correlations()
+
+
+def alternate(z: Tensor, functions: Tensor, A: Tensor, steps: int = 6) -> Correlation:
+    """From a form, the C and A in turn whose Σ C_ij ⟨z_i, z_j⟩ correlates best with functions of y.
+
+    Where vectors share a form this has k(k+1)/2 + n(n+1)/2 unknowns in place of the monomials of all of them.
+    """
+    k, n = z.shape[1:]
+    weight = 1 / (1 + z.square().sum((1, 2)) / (k * n))
+    one = weight[:, None] / weight.norm()
+
+    def centred(F: Tensor) -> Tensor:
+        F = F * weight[:, None]
+        return F - one @ (one.mT @ F)
+
+    H = centred(functions)
+    right = _root_inverse(H.mT @ H)
+    i, j = torch.triu_indices(k, k)
+    a, b = torch.triu_indices(n, n)
+    strength = 0.0
+
+    def best(F: Tensor) -> tuple[Tensor, float]:
+        F = centred(F)
+        left = _root_inverse(F.mT @ F)
+        U, sigma, _ = torch.linalg.svd(left.mT @ (F.mT @ H) @ right, full_matrices=False)
+        return left @ U[:, 0], float(sigma[0])
+
+    for _ in range(steps):
+        c, _ = best((z @ A @ z.mT)[:, i, j])
+        C = torch.zeros(k, k, dtype=z.dtype)
+        C[i, j] = c / 2
+        M = torch.einsum("zia,ij,zjb->zab", z, C + C.mT, z)
+        v, new = best(M[:, a, b])
+        A = torch.zeros(n, n, dtype=z.dtype)
+        A[a, b] = v / 2
+        A = unit_form(A + A.mT)
+        if new < strength + 1e-4:
+            break
+        strength = new
+    return Correlation(A, strength, 1.0)
+
+
+def invariant_scalars(samples: Samples) -> Tensor:
+    """Numbers made of x and y that no element of the group changes, whatever the form is, ``(N, m)``.
+
+    Coefficients of a vector in the basis of the inputs; pairings of inputs with covectors and forms; traces.
+    """
+    x, y, rep = samples.x, samples.y, samples.rep
+    k, n = samples.points, samples.n
+    found: list[Tensor] = []
+    parts = rep.split(y, n) if len(rep.parts) > 1 else [y]  # type: ignore[attr-defined]
+    for part, v in zip(rep.parts, parts):
+        if part.rank == 0:
+            found.append(v[:, None])
+        elif part == Vector() and k <= n:
+            found.append(torch.linalg.lstsq(x.mT, v[:, :, None]).solution[:, :, 0])
+        elif part == Covector():
+            found.append((x @ v[:, :, None])[:, :, 0])
+        elif part == Conjugation():
+            found.append(torch.stack([v.diagonal(dim1=1, dim2=2).sum(1), (v @ v).diagonal(dim1=1, dim2=2).sum(1)], 1))
+        elif part == Form():
+            found.append((x @ v @ x.mT).flatten(1))
+        elif part == Bilinear() and k == 1:
+            continue
+    if not found:
+        return x.new_zeros(len(x), 0)
+    values = torch.cat(found, 1)
+    spread = values.amax(0) - values.amin(0)
+    return values[:, (spread > 1e-9 * values.abs().amax(0)) & values.isfinite().all(0)]

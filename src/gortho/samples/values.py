@@ -1,0 +1,134 @@
+"""`Samples`: data as one frozen value, from the door to the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from gortho.reps import DirectSum, Rep, Scalar
+
+if TYPE_CHECKING:
+    from gortho.samples.frame import Frame
+
+#: The fields that have one row for each sample.
+ROWS = ("x", "y", "point_scalars", "sample_scalars", "weights", "mask")
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Samples (x, y) of a law, with everything that belongs to them.
+
+    Attributes:
+        x: vectors ``(N, p, n)``.
+        y: targets ``(N, *rep.shape(n))``.
+        rep: how the targets transform.
+        point_scalars, sample_scalars: quantities that no group touches, ``(N, p, s)`` and ``(N, s)``, or None.
+        weights: how much each sample counts ``(N,)``, mean one, or None where all count alike.
+        mask: which points of a set are there ``(N, p)``, or None where all are.
+        set_like: the points of a sample have no order.
+        names: names of the n coordinates.
+
+    >>> samples = Samples(torch.randn(10, 2, 3), torch.randn(10))
+    >>> len(samples), samples.points, samples.n, len(samples.rows(slice(0, 4)))
+    (10, 2, 3, 4)
+    """
+
+    x: Tensor
+    y: Tensor
+    rep: Rep = Scalar()
+    point_scalars: Tensor | None = None
+    sample_scalars: Tensor | None = None
+    weights: Tensor | None = None
+    mask: Tensor | None = None
+    set_like: bool = False
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.names:
+            object.__setattr__(self, "names", tuple(f"x{i}" for i in range(self.n)))
+        lengths = {name: len(value) for name in ROWS if (value := getattr(self, name)) is not None}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"samples of different lengths: {lengths}")
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def n(self) -> int:
+        """Dimension of the vectors."""
+        return self.x.shape[-1]
+
+    @property
+    def points(self) -> int:
+        """Vectors in a sample."""
+        return self.x.shape[1]
+
+    @property
+    def scalars(self) -> tuple[Tensor | None, Tensor | None]:
+        """Point and sample scalars, as networks take them."""
+        return self.point_scalars, self.sample_scalars
+
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """What a network is called with."""
+        return self.x, self.point_scalars, self.sample_scalars
+
+    @property
+    def variance(self) -> float:
+        """Mean square of the targets about their mean."""
+        return float((self.y.double() - self.y.double().mean(0)).square().mean())
+
+    def network_options(self) -> dict[str, Any]:
+        """What a network must be told to take these samples."""
+        counts = [0 if s is None else s.shape[-1] for s in self.scalars]
+        return {
+            "points": self.points,
+            "point_scalars": counts[0],
+            "sample_scalars": counts[1],
+            "set_like": self.set_like,
+        }
+
+    def _map(self, function: Any, names: Sequence[str] = ROWS) -> Samples:
+        given = {name: getattr(self, name) for name in names}
+        return replace(self, **{name: function(value) for name, value in given.items() if value is not None})
+
+    def rows(self, index: Any) -> Samples:
+        """Some of the samples: a slice, indices or a mask."""
+        return self._map(lambda t: t[index])
+
+    def split(self, sizes: Sequence[int], seed: int = 0) -> list[Samples]:
+        """Random parts of these sizes, which add up to all."""
+        order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
+        return [self.rows(part) for part in order.split(list(sizes))]
+
+    @staticmethod
+    def cat(parts: Sequence[Samples]) -> Samples:
+        """Several parts as one."""
+        first = parts[0]
+        present = [name for name in ROWS if getattr(first, name) is not None]
+        return replace(first, **{name: torch.cat([getattr(p, name) for p in parts]) for name in present})
+
+    def to(self, target: Any) -> Samples:
+        """The same numbers in another dtype or on another device; the mask keeps its dtype."""
+        numbers = [name for name in ROWS if name != "mask" or not isinstance(target, torch.dtype)]
+        return self._map(lambda t: t.to(target), numbers)
+
+    def with_targets(self, y: Tensor, rep: Rep | None = None) -> Samples:
+        """The same inputs with other targets."""
+        return replace(self, y=y, rep=self.rep if rep is None else rep)
+
+    def in_frame(self, frame: Frame) -> Samples:
+        """The same samples in the frame's coordinates: x → Wx, y → ρ(W)y."""
+        W = frame.W.to(self.x)
+        g = W.expand(len(self), *W.shape) if isinstance(self.rep, DirectSum) else W
+        return replace(self, x=self.x @ W.mT, y=self.rep.act(g, self.y))
+
+    def __repr__(self) -> str:
+        given = [f.name for f in fields(self) if f.name in ROWS[2:] and getattr(self, f.name) is not None]
+        more = f", with {', '.join(given)}" if given else ""
+        kind = "set of " if self.set_like else ""
+        return f"Samples({len(self)} of {kind}{self.points} x R^{self.n} -> {self.rep}{more})"
