@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gortho.groups import OrthogonalGroup
     from gortho.nn import EquivariantNet, LearnableForm
     from gortho.reps import DirectSum, Tensor
+    from gortho.samples import Frame, Samples
     from gortho.training import fit
 
 __version__ = "0.1.0"
@@ -53,10 +54,12 @@ __all__ = [
     "Discovery",
     "EquivariantNet",
     "EquivariantRegressor",
+    "Frame",
     "InvariantClassifier",
     "LearnableForm",
     "OrthogonalGroup",
     "QuadraticForm",
+    "Samples",
     "Settings",
     "Signature",
     "Tensor",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,17 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+
+
+class Ended(enum.StrEnum):
+    """How a fit ended."""
+
+    DONE = "done"
+    EXACT = "exact"  # the validation loss is down to rounding
+    PATIENCE = "patience"
+    DIVERGED = "diverged"
+    STOPPED = "stopped"  # the time given was spent
+    INTERRUPTED = "interrupted"  # Ctrl-C
 
 
 @dataclass
@@ -30,6 +43,17 @@ class History:
     seconds: float = 0.0
     left_out: int = 0
     ended: str = "all epochs done"
+    how: Ended = Ended.DONE
+
+
+def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
+    """Write a file through a temporary one beside it: a kill leaves the old file or the new one, never half of it."""
+    temporary = path.with_name(path.name + f".{os.getpid()}.tmp")
+    try:
+        write(temporary)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def snapshot(net: nn.Module) -> dict[str, Tensor]:
@@ -46,9 +70,7 @@ def save(path: Path, net: nn.Module, optimizer: Any, best: dict, history: Histor
         "history": json.dumps(vars(history)),
         "format": "gortho training checkpoint 1",
     }
-    temporary = path.with_name(path.name + f".{os.getpid()}.tmp")
-    save_file(tensors, temporary, metadata=note)
-    os.replace(temporary, path)  # a kill leaves either the old checkpoint or the new one
+    write_whole(path, lambda place: save_file(tensors, place, metadata=note))
 
 
 def load(path: Path, net: nn.Module, optimizer: Any) -> tuple[History, dict[str, Tensor], int]:

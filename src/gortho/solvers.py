@@ -17,8 +17,10 @@ from torch import Tensor, nn
 
 from gortho.nn.exact import EquivariantNet
 from gortho.reps import DirectSum
+from gortho.samples.values import Samples
 
-Loss = Callable[[Tensor, Tensor], Tensor]
+#: A loss of predictions, targets, and weights of the samples (None: all count alike).
+Loss = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
 #: Least squares are solved directly as long as their matrix has no more entries than this, and so many columns.
 LEAST_SQUARES_ENTRIES = 4_000_000
@@ -35,37 +37,44 @@ POLISH_SAMPLES = 10_000
 EXACT = {torch.float32: 1e-13, torch.float64: 1e-20}
 
 
+def weighted_mean(errors: Tensor, weights: Tensor | None) -> Tensor:
+    """The mean of errors ``(N, …)``, each sample with its weight (weights have mean one over a whole data set)."""
+    if weights is None:
+        return errors.mean()
+    return (errors * weights.view(-1, *[1] * (errors.ndim - 1))).mean()
+
+
 def scaled_mse(net: EquivariantNet) -> Loss:
     """Mean squared error in units of each output part's own scale, as found by `calibrate`."""
     rep, n = net.rep, net.n
 
-    def loss(prediction: Tensor, target: Tensor) -> Tensor:
+    def loss(prediction: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
         pairs = [(prediction, target)]
         if isinstance(rep, DirectSum):
             pairs = list(zip(rep.split(prediction, n), rep.split(target, n)))
-        errors = [((p - t) / net.y_scale[i]).square().mean() for i, (p, t) in enumerate(pairs)]
+        errors = [
+            weighted_mean(((p - t) / net.y_scale[i]).square(), weights) for i, (p, t) in enumerate(pairs)
+        ]
         return torch.stack(errors).mean()
 
     return loss
 
 
 @torch.no_grad()
-def evaluate(net: EquivariantNet, data: list[Tensor | None], loss: Loss, batch_size: int = 8192) -> float:
-    """The loss over a data set [x, y, point_scalars, sample_scalars], in pieces that fit into memory."""
-    x = data[0]
-    assert x is not None
+def evaluate(net: EquivariantNet, data: Samples, loss: Loss, batch_size: int = 8192) -> float:
+    """The loss over a data set, in pieces that fit into memory."""
     total = 0.0
-    for start in range(0, len(x), batch_size):
-        inputs, target, *given = (None if t is None else t[start : start + batch_size] for t in data)
-        total += float(loss(net(inputs, *given), target)) * len(inputs)  # type: ignore[arg-type]
-    return total / len(x)
+    for start in range(0, len(data), batch_size):
+        piece = data.rows(slice(start, start + batch_size))
+        total += float(loss(net(*piece.inputs), piece.y, piece.weights)) * len(piece)
+    return total / len(data)
 
 
 def second_order(
     net: EquivariantNet,
     parameters: list[nn.Parameter],
-    train: list[Tensor | None],
-    held_out: list[Tensor | None],
+    train: Samples,
+    held_out: Samples,
     loss: Loss,
     steps: int,
 ) -> Iterator[float]:
@@ -77,11 +86,9 @@ def second_order(
     wide = copy.deepcopy(net).double()
     ids = {id(p) for p in parameters}
     chosen = [w for w, p in zip(wide.parameters(), net.parameters()) if id(p) in ids]
-    samples = len(train[0])  # type: ignore[arg-type]
-    rows = torch.randperm(samples, generator=torch.Generator().manual_seed(0))[:POLISH_SAMPLES]
-    rows = rows.sort().values.to(net.x_scale.device)
-    inputs, target, *given = (None if t is None else t[rows].double() for t in train)
-    held_out = [None if t is None else t.double() for t in held_out]
+    rows = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))[:POLISH_SAMPLES]
+    few = train.rows(rows.sort().values.to(net.x_scale.device)).to(torch.float64)
+    held_out = held_out.to(torch.float64)
     optimizer = torch.optim.LBFGS(
         chosen,
         max_iter=10,
@@ -93,7 +100,7 @@ def second_order(
 
     def closure() -> Tensor:
         optimizer.zero_grad()
-        value = loss(wide(inputs, *given), target)  # type: ignore[arg-type]
+        value = loss(wide(*few.inputs), few.y, few.weights)
         value.backward()
         return value
 
@@ -106,17 +113,17 @@ def second_order(
             return
 
 
-def _rows(net: EquivariantNet, parameters: list[nn.Parameter], data: list[Tensor | None]) -> int:
+def _rows(net: EquivariantNet, parameters: list[nn.Parameter], data: Samples) -> int:
     """How many samples a least-squares matrix of these parameters has room for."""
     columns, entries = sum(p.numel() for p in parameters), net.rep.size(net.n)
-    return min(len(data[0]), LEAST_SQUARES_ENTRIES // (columns * entries))  # type: ignore[arg-type]
+    return min(len(data), LEAST_SQUARES_ENTRIES // (columns * entries))
 
 
-def solvable(net: EquivariantNet, parameters: list[nn.Parameter], data: list[Tensor | None]) -> bool:
+def solvable(net: EquivariantNet, parameters: list[nn.Parameter], data: Samples) -> bool:
     """Whether `least_squares` has room for these parameters, with more equations than unknowns if there are any."""
     columns = sum(p.numel() for p in parameters)
     rows = _rows(net, parameters, data)
-    return columns <= LEAST_SQUARES_COLUMNS and (rows == len(data[0]) or rows > columns)  # type: ignore[arg-type]
+    return columns <= LEAST_SQUARES_COLUMNS and (rows == len(data) or rows > columns)
 
 
 def _directional(function: Callable[[Tensor], Tensor], at: Tensor, direction: Tensor) -> Tensor:
@@ -126,8 +133,8 @@ def _directional(function: Callable[[Tensor], Tensor], at: Tensor, direction: Te
 def least_squares(
     net: EquivariantNet,
     parameters: list[nn.Parameter],
-    train: list[Tensor | None],
-    held_out: list[Tensor | None],
+    train: Samples,
+    held_out: Samples,
     steps: int = 8,
     notable: float = NOTABLE,
 ) -> Iterator[float]:
@@ -142,8 +149,8 @@ def least_squares(
     chosen = [name for name, p in net.named_parameters() if id(p) in ids]
     state = {name: value.detach() for name, value in wide.state_dict(keep_vars=True).items()}
     rows = _rows(net, parameters, train)
-    inputs, target, *given = (None if t is None else t[:rows].double() for t in train)
-    held_out = [None if t is None else t.double() for t in held_out]
+    few, held_out = train.rows(slice(0, rows)).to(torch.float64), held_out.to(torch.float64)
+    roots = None if few.weights is None else few.weights.sqrt()
     shapes = [state[name].shape for name in chosen]
     loss = scaled_mse(wide)
 
@@ -152,11 +159,13 @@ def least_squares(
         return state | {name: v.reshape(shape) for name, v, shape in zip(chosen, pieces, shapes)}
 
     def residuals(flat: Tensor) -> Tensor:
-        prediction = torch.func.functional_call(wide, with_values(flat), (inputs, *given))
-        pairs = [(prediction, target)]
+        prediction = torch.func.functional_call(wide, with_values(flat), few.inputs)
+        pairs = [(prediction, few.y)]
         if isinstance(wide.rep, DirectSum):
-            pairs = list(zip(wide.rep.split(prediction, wide.n), wide.rep.split(target, wide.n)))  # type: ignore[arg-type]
+            pairs = list(zip(wide.rep.split(prediction, wide.n), wide.rep.split(few.y, wide.n)))
         parts = [(p - t) / (wide.y_scale[i] * p.numel() ** 0.5) for i, (p, t) in enumerate(pairs)]
+        if roots is not None:
+            parts = [part * roots.view(-1, *[1] * (part.ndim - 1)) for part in parts]
         return torch.cat([part.flatten() for part in parts])
 
     def score(flat: Tensor) -> float:

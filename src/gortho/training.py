@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,19 @@ from torch import Tensor
 from tqdm import tqdm
 
 from gortho import checkpoints, checks
-from gortho.checkpoints import History, snapshot
+from gortho.checkpoints import Ended, History, snapshot
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import LearnableForm
+from gortho.samples.values import Samples
 from gortho.solvers import EXACT, Loss, evaluate, least_squares, scaled_mse, second_order, solvable
 
 #: Steps and samples of the convex start: with a known form, a short polynomial is found by linear least squares.
 CONVEX_STEPS = 50
 CONVEX_SAMPLES = 4096
+
+
+class _Stopped(Exception):
+    """The caller's ``stop`` said so."""
 
 
 def learning_rate(step: int, steps: int, peak: float, warmup: float = 0.02) -> float:
@@ -44,18 +49,20 @@ def split_indices(samples: int, validation: float, seed: int) -> tuple[Tensor, T
     return order[held_out:], order[:held_out]
 
 
-def check_data(net: EquivariantNet, x: Any, y: Any, scalars: tuple[Any, Any]) -> list[Tensor | None]:
+def check_data(
+    net: EquivariantNet, x: Any, y: Any, scalars: tuple[Any, Any], weights: Any = None
+) -> Samples:
     """Read a whole data set as tensors of the network's dtype, or say what is wrong with it."""
     like = net.x_scale
-    data: list[Tensor | None] = []
-    for value, what in zip((x, y, *scalars), ("x", "y", "point_scalars", "sample_scalars")):
-        if value is None:
-            data.append(None)
-            continue
-        tensor = checks.as_tensor(value, what).detach()
-        checks.require_finite(tensor, what)
-        data.append(tensor.to("cpu", like.dtype))
-    X, Y = data[0], data[1]
+    read: dict[str, Tensor | None] = {}
+    given = {"x": x, "y": y, "point_scalars": scalars[0], "sample_scalars": scalars[1], "weights": weights}
+    for what, value in given.items():
+        tensor = None if value is None else checks.as_tensor(value, what).detach()
+        if tensor is not None:
+            checks.require_finite(tensor, what)
+            tensor = tensor.to("cpu", like.dtype)
+        read[what] = tensor
+    X, Y = read["x"], read["y"]
     if X is None or Y is None:
         raise ValueError("x and y are both needed")
     checks.require_vectors(X, net.n)
@@ -64,19 +71,26 @@ def check_data(net: EquivariantNet, x: Any, y: Any, scalars: tuple[Any, Any]) ->
         raise ValueError(
             f"y has shape {tuple(Y.shape)}, but {net.rep} outputs for {len(X)} samples are {expected}"
         )
-    if any(s is not None and len(s) != len(X) for s in data[2:]):
-        raise ValueError(f"scalars must have one row for each of the {len(X)} samples of x")
-    return data
+    if any(s is not None and len(s) != len(X) for s in list(read.values())[2:]):
+        raise ValueError(f"scalars and weights must have one row for each of the {len(X)} samples of x")
+    w = read["weights"]
+    if w is not None:
+        if w.shape != (len(X),) or bool((w < 0).any()) or not float(w.sum()) > 0:
+            raise ValueError("weights must be one number of at least 0 for each sample, and not all 0")
+        read["weights"] = w / w.mean()
+    X = X[:, None, :] if X.ndim == 2 else X
+    return Samples(**{**read, "x": X}, rep=net.rep, set_like=net.set_like)  # type: ignore[arg-type]
 
 
 def fit(
     net: EquivariantNet,
     x: Any,
-    y: Any,
+    y: Any = None,
     *,
     point_scalars: Any = None,
     sample_scalars: Any = None,
-    validation: float | tuple = 0.15,
+    weights: Any = None,
+    validation: float | tuple | Samples = 0.15,
     loss: Loss | None = None,
     calibrate: bool = True,
     epochs: int = 200,
@@ -92,17 +106,21 @@ def fit(
     fabric: Any = None,
     compile: bool = False,
     progress: bool | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> History:
     """Train a network and leave it in its best state on validation data.
 
     Args:
         net: an equivariant network; its form is trained too if it is a `LearnableForm`.
         x, y: samples, ``(N, p, n)`` or ``(N, n)``, and targets ``(N, *output shape)``; scalars as the network takes.
-        validation: share held out at random, or a tuple (x, y, point_scalars, sample_scalars).
-        loss: of (prediction, target); by default squared error in units of the target's scale.
+            Or x alone, a `gortho.Samples`.
+        weights: how much each sample counts, ``(N,)``.
+        validation: share held out at random, samples, or a tuple (x, y, point_scalars, sample_scalars).
+        loss: of (prediction, target, weights); by default squared error in units of the target's scale.
         calibrate: fit the network's units to the training data first.
         lr, form_lr: peak learning rates of the weights and of the form (three times ``lr`` by default).
         patience: stop after so many epochs without a better validation loss.
+        stop: asked between epochs and second-order steps; training ends when it says so, as if interrupted.
         polish: so many steps of full-batch L-BFGS in float64 at the end, which on clean data gains orders of
             magnitude; kept only as far as validation gets better. One process only.
         checkpoint: file (.safetensors) written after each epoch and resumed from if it exists.
@@ -116,30 +134,32 @@ def fit(
 
     if epochs < 1 or batch_size < 1:
         raise ValueError(f"epochs = {epochs}, batch_size = {batch_size}: both are at least 1")
-    data = check_data(net, x, y, (point_scalars, sample_scalars))
-    if isinstance(validation, tuple):
+    dtype = net.x_scale.dtype
+    if isinstance(x, Samples):
+        data = x.to(dtype)
+    else:
+        data = check_data(net, x, y, (point_scalars, sample_scalars), weights)
+    if isinstance(validation, Samples):
+        train, held_out = data, validation.to(dtype)
+    elif isinstance(validation, tuple):
         held_out = check_data(net, validation[0], validation[1], (*validation[2:], None, None)[:2])
         train = data
     else:
-        samples = len(data[0])  # type: ignore[arg-type]
-        keep, out = split_indices(samples, validation, seed)
-        if samples < 4 or not 0 < validation < 1 or not len(keep):
+        keep, out = split_indices(len(data), validation, seed)
+        if len(data) < 4 or not 0 < validation < 1 or not len(keep):
             raise ValueError(
-                f"{samples} samples, validation share {validation}: give at least 4 and 0 < share < 1, with some left"
+                f"{len(data)} samples, validation share {validation}: give at least 4 and 0 < share < 1, with some left"
             )
-        train = [None if t is None else t[keep] for t in data]
-        held_out = [None if t is None else t[out] for t in data]
-    X = train[0]
-    assert X is not None and train[1] is not None
+        train, held_out = data.rows(keep), data.rows(out)
     if calibrate:
-        net.calibrate(X, *train[1:])  # type: ignore[arg-type]
+        net.calibrate(train.x, train.y, *train.scalars)
     if fabric is None:
         precision: Any = "64-true" if net.x_scale.dtype == torch.float64 else "32-true"
         fabric = Fabric(accelerator="cpu", devices=1, precision=precision)
-    batch_size = min(batch_size, len(X) // fabric.world_size * fabric.world_size)
+    batch_size = min(batch_size, len(train) // fabric.world_size * fabric.world_size)
     if batch_size == 0 or batch_size % fabric.world_size:
         raise ValueError(f"batch_size {batch_size} must be a multiple of the {fabric.world_size} processes")
-    steps_per_epoch = len(X) // batch_size
+    steps_per_epoch = len(train) // batch_size
 
     form = list(net.form.parameters()) if isinstance(net.form, LearnableForm) else []
     ids = {id(p) for p in form}
@@ -156,8 +176,7 @@ def fit(
     model, optimizer = fabric.setup(torch.compile(net) if compile else net, optimizer)
     squares, loss = loss is None, loss or scaled_mse(net)
     exact = EXACT[net.x_scale.dtype]
-    train = [None if t is None else t.to(fabric.device) for t in train]
-    held_out = [None if t is None else t.to(fabric.device) for t in held_out]
+    train, held_out = train.to(fabric.device), held_out.to(fabric.device)
 
     history, best, first_epoch = History(), snapshot(net), 0
     path = None if checkpoint is None else Path(checkpoint)
@@ -172,6 +191,8 @@ def fit(
     def keep_best(scores: Iterable[float]) -> None:
         nonlocal best
         for score in scores:
+            if stop():
+                raise _Stopped
             history.validation.append(score)
             if score < history.best_validation:
                 history.best_validation, history.best_epoch = score, len(history.validation) - 1
@@ -181,7 +202,7 @@ def fit(
     model.train()
     try:
         if first_epoch == 0 and not form:
-            few = [None if t is None else t[:CONVEX_SAMPLES] for t in train]
+            few = train.rows(slice(0, CONVEX_SAMPLES))
             for stage in net.convex_stages():
                 if squares and solvable(net, stage, few):
                     keep_best(least_squares(net, stage, few, held_out))
@@ -190,13 +211,14 @@ def fit(
                 net.load_state_dict(best)
         for epoch in bar:
             if history.best_validation < exact:
-                history.ended = "the validation loss is down to rounding"
+                history.how, history.ended = Ended.EXACT, "the validation loss is down to rounding"
                 break
             idle = min(len(history.train), len(history.validation) - 1 - history.best_epoch)
             if patience is not None and idle >= patience:  # asked here, so that a resumed run stops too
+                history.how = Ended.PATIENCE
                 history.ended = f"no better validation loss for {patience} epochs"
                 break
-            order = torch.randperm(len(X), generator=torch.Generator().manual_seed(seed * 1_000_003 + epoch))
+            order = torch.randperm(len(train), generator=torch.Generator().manual_seed(seed * 1_000_003 + epoch))
             total = 0.0
             for step in range(steps_per_epoch):
                 for group in optimizer.param_groups:
@@ -206,9 +228,9 @@ def fit(
                 rows = order[step * batch_size : (step + 1) * batch_size][
                     fabric.global_rank :: fabric.world_size
                 ]
-                inputs, target, *given = (None if t is None else t[rows.to(fabric.device)] for t in train)
+                batch = train.rows(rows.to(fabric.device))
                 optimizer.zero_grad()
-                value = loss(model(inputs, *given), target)  # type: ignore[arg-type]
+                value = loss(model(*batch.inputs), batch.y, batch.weights)
                 fabric.backward(value)
                 if clip:
                     fabric.clip_gradients(model, optimizer, max_norm=clip, error_if_nonfinite=False)
@@ -222,6 +244,7 @@ def fit(
             if path is not None and fabric.global_rank == 0:
                 checkpoints.save(path, net, optimizer, best, history, epoch + 1)
             if not math.isfinite(history.train[-1]):
+                history.how = Ended.DIVERGED
                 history.ended = (
                     f"the loss became {history.train[-1]} in epoch {epoch}: try a smaller lr than {lr}"
                 )
@@ -229,7 +252,10 @@ def fit(
         if polish and history.best_validation >= exact:
             net.load_state_dict(best)
             keep_best(second_order(net, list(net.parameters()), train, held_out, loss, polish))
+    except _Stopped:
+        history.how, history.ended = Ended.STOPPED, "the time given was spent; the best state so far is kept"
     except KeyboardInterrupt:
+        history.how = Ended.INTERRUPTED
         history.ended = f"interrupted in epoch {len(history.train)}; the best state so far is kept"
     finally:
         net.check_values = was_checking

@@ -1,73 +1,70 @@
 """One call from samples to a verdict.
 
-The way: check the data, split it, fit a smooth surrogate and solve for spectral starts (M6), search jointly from many
-starts (M7), refit on bootstrap resamples, freeze the form and fit the final predictor, compare it with models that
-know no form, judge. The held-out part is used for the last two steps only.
+The way: check the samples at the door, split them, take their frame; starts (M6, M11), search (M12) and refits give the
+form; freeze it and fit the predictor; compare with models that know no form; judge. All of it happens in the frame
+(M18). The held-out part is used for the last two steps only.
 """
 
 from __future__ import annotations
 
 import platform
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gortho.samples import check_samples
+from gortho.checkpoints import Ended
 from gortho.discovery import peers
+from gortho.discovery.clock import Clock
 from gortho.discovery.evidence import (
-    attach_errors,
+    SHOWN,
+    Comparison,
     certificate,
     compare,
-    measure_spread,
+    given_errors,
+    spread,
     without_noise_eigenvalues,
 )
-from gortho.discovery.inputs import as_targets, as_tuples, hopeless, split_scalars
-from gortho.discovery.joint import Interrupted, Restart, Settings, refit, search
-from gortho.discovery.predictor import final_predictor, refit_on_all
-from gortho.discovery.problem import Clock, Problem, as_data, single
-from gortho.discovery.replicas import Data
-from gortho.discovery.result import Discovery
+from gortho.discovery.predictor import Fitted, Kind, Parts, committee, final_predictor
+from gortho.discovery.result import Discovery, Peer, Provenance, Restart
+from gortho.discovery.search import Errors, Interrupted, Search, Settings, refit, relative_weights, search
 from gortho.discovery.spectral import SpectralForm, spectral_form
-from gortho.discovery.verdict import AGREEMENT, NEAR_BEST, Verdict, confidence, few_samples, judge
+from gortho.discovery.starts import (
+    Start,
+    correlation_starts,
+    distinct,
+    given_starts,
+    stabiliser_starts,
+    white_starts,
+)
+from gortho.discovery.verdict import Evidence, Verdict, confidence, few_samples, judge
 from gortho.forms import QuadraticForm
-from gortho.reps import DirectSum, Rep
+from gortho.nn.framed import InFrame
+from gortho.reps import Rep
+from gortho.samples.door import enter, hopeless
+from gortho.samples.frame import Frame, form_distance, unit_form
+from gortho.samples.values import Samples
 
 #: More samples than this are thinned at random, with a notice, unless the caller asks for more.
 MAX_SAMPLES = 50_000
 #: More samples than this add time, not knowledge, to the search for the form (the predictor sees all).
 SEARCH_SAMPLES = 10_000
-#: Second moments of x farther from isotropic than this are whitened for the search.
-WHITEN_ABOVE = 2.0
+#: Samples of the search's validation part, at most.
+VALIDATION_SAMPLES = 1_000
 
 #: Called with the stage, the share of the whole work done, and a line on the leading form.
 Watch = Callable[[str, float, str], None]
-_STAGES = {"search": (0.02, 0.35), "refits": (0.35, 0.65), "predictor": (0.65, 0.85), "peers": (0.85, 1.0)}
+_STAGES = {"search": (0.0, 0.4), "refits": (0.4, 0.55), "predictor": (0.55, 0.8), "peers": (0.8, 1.0)}
 _STAGES_THEN_MEMBERS = {name: (a / 2, b / 2) for name, (a, b) in _STAGES.items()} | {"members": (0.5, 1.0)}
 
-
-def whitener(X: Tensor) -> Tensor:
-    """W with x' = Wx of isotropic second moments; the identity when they are nearly so already.
-
-    Only a change of basis for the search: a form A' found there is WᵀA'W in the given coordinates, exactly.
-    """
-    flat = X.reshape(-1, X.shape[-1]).double()
-    values, Q = torch.linalg.eigh(flat.T @ flat / len(flat))
-    if float(values[-1] / values[0].clamp_min(1e-300)) <= WHITEN_ABOVE:
-        return torch.eye(X.shape[-1], dtype=torch.float64)
-    return Q / values.sqrt() @ Q.T
-
-
-def _transformed(data: Data, W: Tensor, rep: Rep) -> list[Tensor | None]:
-    x, y, *rest = data
-    assert x is not None and y is not None
-    g = W.expand(len(y), *W.shape) if isinstance(rep, DirectSum) else W
-    return [x @ W.T, rep.act(g, y), *rest]
+INTERRUPTED = (
+    "The search was interrupted: this is the best form so far, and the evidence is not complete.",
+    "Run it again and let it finish; --time-budget SECONDS ends by itself (Python: time_budget).",
+)
 
 
 def discover(
@@ -77,6 +74,9 @@ def discover(
     scalars: Any = None,
     seed: int = 0,
     *,
+    sample_weight: Any = None,
+    y_error: Any = None,
+    errors: str = "auto",
     set_like: bool = False,
     names: Any = None,
     settings: Settings | None = None,
@@ -93,10 +93,13 @@ def discover(
         output: how the targets transform: a name, a sum of names, or a rep object.
         scalars: quantities no group touches (masses, charges), per point ``(N, p)``, ``(N, p, s)`` or per sample.
         seed: the same seed gives the same answer on the same machine.
+        sample_weight: how much each sample counts, ``(N,)``.
+        y_error: standard errors of the targets, one for each sample or entry, in place of weights.
+        errors: "absolute", "relative", or "auto": which of them gives the better form on validation data.
         set_like: the points of a sample have no order.
         names: names of the n coordinates.
-        settings: sizes of the search.
-        time_budget: seconds; the search is made smaller to fit (roughly), which may cost certainty.
+        settings: sizes of the work.
+        time_budget: seconds; the work is cut down to fit (roughly), which may cost certainty.
         max_samples: more samples than this (50,000 by default) are thinned at random, with a notice.
         watch: called with (stage, share done, leading form) while it works.
 
@@ -104,55 +107,44 @@ def discover(
 
     >>> import gortho, torch
     >>> x = torch.randn(300, 2, dtype=torch.float64)
-    >>> small = gortho.Settings(steps=150, refit_steps=100, refits=4)
-    >>> found = gortho.discover(x, x[:, 0] ** 2 - x[:, 1] ** 2, settings=small)
+    >>> found = gortho.discover(x, x[:, 0] ** 2 - x[:, 1] ** 2)
     >>> found.verdict.name, found.group_name
     ('FOUND', 'O(1,1)')
     """
-    started = time.perf_counter()
-    clock = Clock(settings or Settings(), time_budget)
-    watch = watch or (lambda stage, share, line: None)
-    raw = as_tuples(X)
-    points = raw.shape[1] if raw.ndim == 3 else 1
-    given = split_scalars(scalars, points)
-    names = names if names is not None else list(getattr(X, "columns", [])) if raw.ndim == 2 else None
-    x, targets, point, sample, notices = check_samples(
-        X, y, *given, max_samples or MAX_SAMPLES, seed, names=names or None
+    clock = Clock(time_budget)
+    samples, notices = enter(
+        X,
+        y,
+        output,
+        scalars,
+        sample_weight=sample_weight,
+        y_error=y_error,
+        set_like=set_like,
+        names=names,
+        max_samples=max_samples or MAX_SAMPLES,
+        seed=seed,
     )
-    x = x[:, None, :] if x.ndim == 2 else x
-    n = x.shape[-1]
-    names = tuple(names) if names else tuple(f"x{i}" for i in range(n))
-    targets, rep = as_targets(targets, output, n)
-    found = Discovery(Verdict.UNDERDETERMINED, "", "", 0.0, repr(rep), names, notices=list(notices))
-    found.facts = _facts(seed, x, rep)
-    if output == "scalar" and targets.ndim == 2 and targets.shape[1] == n:
-        found.notices.append(f"y has {n} columns, as x has: did you mean output='vector'?")
-    refusal = hopeless(x, targets, names)
+    refusal = hopeless(samples)
     if refusal:
-        found.reason, found.advice = refusal
-        return found
-
-    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
-    sizes = [min(5_000, max(4, len(x) // 6)), min(3_000, max(4, len(x) // 8))]
-    test, validation, train = (
-        as_data((x, targets, point, sample), rows) for rows in order.split([*sizes, len(x) - sum(sizes)])
-    )
-    options = {
-        "points": x.shape[1],
-        "point_scalars": 0 if point is None else point.shape[-1],
-        "sample_scalars": 0 if sample is None else sample.shape[-1],
-        "set_like": set_like,
-    }
+        return Discovery(
+            Verdict.UNDERDETERMINED,
+            *refusal,
+            confidence=0.0,
+            output=repr(samples.rep),
+            names=samples.names,
+            provenance=provenance(samples, seed, clock),
+            notices=tuple(notices),
+        )
     with one_thread():
-        _discover(found, Problem(train, validation, test, rep, options, clock, seed), watch)
-    e = found.evidence
-    if e is not None and e.few_rule:
-        held_out = order[: e.held_out].numpy()
-        sizes = np.linalg.norm(targets[held_out].reshape(e.held_out, -1), axis=1)
-        rows = held_out[e.worst].tolist() if len(x) == len(raw) else None  # dropped rows shift the numbers
-        found.notices.append(few_samples(e, sizes, rows))
-    found.facts["seconds"] = f"{time.perf_counter() - started:.1f}"
-    return found
+        return _discover(samples, as_errors(errors), settings or Settings(), seed, clock, watch, notices)
+
+
+def as_errors(errors: str) -> Errors | None:
+    """The kind of errors by its name; None for "auto"."""
+    try:
+        return None if errors == "auto" else Errors(errors)
+    except ValueError:
+        raise ValueError(f"errors = {errors!r}: choose 'auto', 'absolute' or 'relative'") from None
 
 
 @contextmanager
@@ -166,132 +158,314 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _discover(
-    found: Discovery,
-    problem: Problem,
-    watch: Watch,
-) -> None:
-    """Fill in the discovery, stage by stage; an interruption keeps what there is."""
+@dataclass(frozen=True)
+class Posed:
+    """A problem as the stages see it: parts in the frame with targets of order one, and the way back."""
 
-    def stage(name: str) -> Callable[[float, str], None]:
-        first, last = (_STAGES if problem.clock.settings.members == 1 else _STAGES_THEN_MEMBERS)[name]
-        return lambda share, line: watch(name, first + share * (last - first), line)
+    parts: Parts
+    given: Parts  # in the given coordinates
+    frame: Frame
+    unit: float  # of y
 
-    train, rep, seed = problem.train, problem.rep, problem.seed
-    options = {**problem.options, "output": rep}
-    assert train[0] is not None
-    W = whitener(train[0])
-    few = [None if t is None else t[:SEARCH_SAMPLES] for t in train]
-    white = [single(_transformed(part, W, rep)) for part in (few, problem.validation)]
-    white[1] = [None if t is None else t[:1_000] for t in white[1]]
+    @classmethod
+    def of(cls, samples: Samples, seed: int) -> Posed:
+        """Held-out, validation and training parts, and the frame of the training part."""
+        sizes = [min(5_000, max(4, len(samples) // 6)), min(3_000, max(4, len(samples) // 8))]
+        test, validation, train = samples.split([*sizes, len(samples) - sum(sizes)], seed)
+        frame = Frame.of(train.x)
+        given = Parts(train, validation, test)
+        white = [part.in_frame(frame) for part in (train, validation, test)]
+        unit = float(white[0].y.abs().max())
+        unit *= float((white[0].y / unit).square().mean().sqrt())
+        return cls(Parts(*(w.with_targets(w.y / unit) for w in white)), given, frame, unit)
 
-    def back(form: QuadraticForm) -> QuadraticForm:
-        return QuadraticForm(W.T @ form.matrix @ W, found.names)
+    def weighted(self, errors: Errors) -> Parts:
+        """The parts with the weights that go with these errors."""
+        if errors is Errors.ABSOLUTE:
+            return self.parts
+        p = self.parts
+        return Parts(*(replace(s, weights=relative_weights(s, p.train)) for s in (p.train, p.validation, p.held_out)))
 
-    spectral, extra = _spectral_starts(white[0], white[1], rep)
-    interrupted = False
-    try:
-        settings = problem.clock.fit(white, options, seed)
-        restarts = search(
-            white[0],
-            white[1],
-            options,
-            extra=extra,
+    def out(self, A: Tensor) -> QuadraticForm:
+        """A form of the frame in the given coordinates."""
+        return self.frame.form_out(A, self.given.train.names)
+
+    def network_out(self, fitted: Fitted) -> InFrame:
+        """A predictor of the frame for the given coordinates."""
+        return InFrame(fitted.network, self.frame.W, self.unit, self.out(fitted.form.matrix))
+
+    def values_out(self, y: Tensor) -> Tensor:
+        """Outputs of the frame in the given coordinates."""
+        back = Frame(self.frame.inverse)
+        return self.parts.train.rows(slice(0, 1)).values_in(back, y.double()) * self.unit
+
+
+def find_form(
+    posed: Posed,
+    *,
+    settings: Settings,
+    errors: Errors | None,
+    seed: int,
+    clock: Clock,
+    progress: Callable[[str, float, Tensor], None],
+) -> tuple[Search, Tensor | None, SpectralForm | None, peers.KernelRidge]:
+    """Search and refits: the one way to find a form. An interruption raises `Interrupted` with the best so far."""
+    train = posed.parts.train.rows(slice(0, SEARCH_SAMPLES))
+    validation = posed.parts.validation.rows(slice(0, VALIDATION_SAMPLES))
+    with clock.stage("search"):
+        kernel = peers.KernelRidge.fit(train, validation)
+        spectral = _spectral(kernel, train)
+        starts = _starts(posed, train, spectral, settings, seed)
+        found = search(
+            train,
+            validation,
+            starts,
             settings=settings,
+            errors=errors,
             seed=seed,
-            progress=stage("search"),
-            shown=back,
+            clock=clock,
+            progress=lambda share, A: progress("search", share, A),
         )
-    except Interrupted as stop:
-        restarts, interrupted = stop.restarts, True
-    near, agreeing = agreement(restarts)
-    matrices = None
-    if not interrupted:
-        try:
-            winners = [r.form for r in near]
-            both = [None if a is None or b is None else torch.cat([a, b]) for a, b in zip(white[0], white[1])]
+    try:
+        with clock.stage("refits"):
             matrices = refit(
-                both,
-                options,
-                winners,
+                Samples.cat([train, validation]),
+                found,
                 settings=settings,
                 seed=seed,
-                progress=stage("refits"),
-                shown=back,
+                clock=clock,
+                progress=lambda share, A: progress("refits", share, A),
             )
-        except KeyboardInterrupt:
-            interrupted = True
-    found.restarts = [replace(r, form=back(r.form)) for r in restarts]
-    center = restarts[0].form if matrices is None else QuadraticForm(matrices.mean(0))
-    candidate, zero = without_noise_eigenvalues(center, matrices)
-    candidate = back(candidate)
-    try:
-        candidate, history = final_predictor(found, candidate, problem, stage("predictor"))
-        interrupted |= history.ended.startswith("interrupted")
-        evidence = compare(found, candidate, problem, stage("peers"))
-        if problem.clock.settings.members > 1 and "predictor" not in found.facts:
-            found.network = refit_on_all(found, candidate, problem, stage("members"))
-            found.certificate = certificate(found.network, candidate, problem)
     except KeyboardInterrupt:
-        interrupted, evidence = True, None
-    attach_errors(found, candidate, matrices, W)
-    if evidence is not None:
-        evidence.restarts, evidence.near_best, evidence.agreeing = len(restarts), len(near), agreeing
-        evidence.zero_directions = zero
-        if spectral is not None:
-            evidence.spectral_gap, evidence.spectral_residual = spectral.gap, spectral.residual
-        if matrices is not None:
-            measure_spread(evidence, candidate, matrices, W, found)
-        found.evidence = evidence
-        found.verdict, found.reason, found.advice = judge(evidence, candidate.group_name)
-        found.confidence = confidence(evidence) if found.verdict is Verdict.FOUND else 0.0
-    if interrupted:
-        found.verdict, found.confidence = Verdict.UNDERDETERMINED, 0.0
-        found.reason = (
-            "The search was interrupted: this is the best form so far, and the evidence is not complete."
-        )
-        found.advice = (
-            "Run it again and let it finish; --time-budget SECONDS ends by itself (Python: time_budget)."
-        )
+        raise Interrupted(found) from None
+    return found, matrices, spectral, kernel
 
 
-def _spectral_starts(
-    train: Data, validation: Data, rep: Rep
-) -> tuple[SpectralForm | None, list[tuple[str, QuadraticForm]]]:
-    """A smooth surrogate, and the form that its Jacobians respect best, as one more start (M6)."""
-    x, y, *scalars = train
-    assert x is not None and y is not None and validation[1] is not None
-    kernel = peers.KernelRidge.fit(train, validation, y, validation[1])
-    rest = [s[:300].double().flatten(1) for s in scalars if s is not None]
+def _starts(
+    posed: Posed, train: Samples, spectral: SpectralForm | None, settings: Settings, seed: int
+) -> list[Start]:
+    starts = correlation_starts(train) + stabiliser_starts(train)
+    if spectral is not None:
+        starts.append(Start("spectral", unit_form(spectral.form.matrix)))
+    if settings.given_axes:
+        starts += given_starts(posed.frame)
+    return distinct(starts + white_starts(train.n, settings.starts, seed))
+
+
+def _spectral(kernel: peers.KernelRidge, train: Samples) -> SpectralForm | None:
+    """The form that the Jacobians of a smooth surrogate respect best (M6)."""
+    few = train.rows(slice(0, 300))
+    rest = [s.double().flatten(1) for s in few.scalars if s is not None]
 
     def surrogate(points: Tensor) -> Tensor:
         return kernel(torch.cat([points.flatten(1), *rest], dim=1))
 
     try:
-        solution = spectral_form(surrogate, x[:300].double(), rep)
+        return spectral_form(surrogate, few.x, few.rep)
     except ValueError:  # a constant surrogate has no Jacobian to speak of
-        return None, []
-    return solution, [("spectral", solution.form)]
+        return None
 
 
-def agreement(restarts: list[Restart]) -> tuple[list[Restart], int]:
-    """The survivors about as good as the best, and how many of these end at its form."""
-    last = max(r.steps[-1] for r in restarts)
-    best = restarts[0]
-    near = [r for r in restarts if r.steps[-1] == last and r.validation <= NEAR_BEST * best.validation + 1e-9]
-    return near, sum(r.form.algebra_distance(best.form) < AGREEMENT for r in near)
+def _discover(
+    samples: Samples,
+    errors: Errors | None,
+    settings: Settings,
+    seed: int,
+    clock: Clock,
+    watch: Watch | None,
+    notices: list[str],
+) -> Discovery:
+    """The stages, each a function of values; an interruption keeps what there is."""
+    posed = Posed.of(samples, seed)
+    shares = _STAGES if settings.members == 1 else _STAGES_THEN_MEMBERS
+
+    def progress(stage: str, share: float, A: Tensor) -> None:
+        if watch is not None:
+            first, last = shares[stage]
+            watch(stage, first + share * (last - first), str(posed.out(A)))
+
+    interrupted = False
+    matrices = spectral = fitted = comparison = None
+    try:
+        found, matrices, spectral, kernel = find_form(
+            posed, settings=settings, errors=errors, seed=seed, clock=clock, progress=progress
+        )
+    except Interrupted as stop:
+        found, interrupted = stop.found, True
+    center = found.A if matrices is None else unit_form(matrices.mean(0))
+    A, zero = without_noise_eigenvalues(center, matrices)
+    parts = posed.weighted(found.errors)
+    steps = settings.predictor_steps
+    try:
+        with clock.stage("predictor"):
+            fitted = final_predictor(
+                QuadraticForm(A),
+                parts,
+                steps=50 if interrupted else steps,
+                seed=seed,
+                clock=clock,
+                progress=lambda share: progress("predictor", share, A),
+            )
+        interrupted |= fitted.ended is Ended.INTERRUPTED
+        A = fitted.form.matrix
+        if not interrupted:
+            with clock.stage("peers"):
+                comparison = compare(
+                    fitted,
+                    parts,
+                    steps=steps,
+                    seed=seed,
+                    clock=clock,
+                    kernel=kernel,
+                    progress=lambda share: progress("peers", share, A),
+                )
+            if settings.members > 1 and fitted.kind is not Kind.POLYNOMIAL:
+                with clock.stage("members"):
+                    fitted = committee(
+                        fitted,
+                        parts,
+                        members=settings.members,
+                        steps=steps,
+                        seed=seed,
+                        clock=clock,
+                        progress=lambda share: progress("members", share, A),
+                    )
+    except KeyboardInterrupt:
+        interrupted = True
+    return _result(
+        samples, posed, found, matrices, spectral, fitted, comparison, A, zero, interrupted, seed, clock, notices
+    )
 
 
-def _facts(seed: int, x: np.ndarray, rep: Rep) -> dict[str, str]:
+def _result(
+    samples: Samples,
+    posed: Posed,
+    found: Search,
+    matrices: Tensor | None,
+    spectral: SpectralForm | None,
+    fitted: Fitted | None,
+    comparison: Comparison | None,
+    A: Tensor,
+    zero: int,
+    interrupted: bool,
+    seed: int,
+    clock: Clock,
+    notices: list[str],
+) -> Discovery:
+    """Judge, and put everything together."""
+    candidate = posed.out(A)
+    evidence = None
+    verdict, (reason, advice), sure = Verdict.UNDERDETERMINED, INTERRUPTED, 0.0
+    if comparison is not None and not interrupted:
+        evidence = gathered(samples, found, matrices, spectral, comparison, A, zero, posed)
+        verdict, reason, advice = judge(evidence, candidate.group_name)
+        sure = confidence(evidence) if verdict is Verdict.FOUND else 0.0
+    notices = [*notices, *_few_notice(evidence, samples, posed, seed)]
+    if found.wins is not None and found.errors is Errors.RELATIVE:
+        notices.append(
+            f"relative errors give the better form (on {100 * found.wins:.0f} % of the validation samples): errors are "
+            "weighted by the size of the targets, in the fits and in the verdict"
+        )
+    entry, eigen = (None, None) if matrices is None else given_errors(posed.frame, candidate, matrices)
+    network = None if fitted is None else posed.network_out(fitted)
+    shown = {} if comparison is None else _shown(posed, comparison, network, candidate)
+    return Discovery(
+        verdict,
+        reason,
+        advice,
+        sure,
+        repr(samples.rep),
+        samples.names,
+        provenance(samples, seed, clock, found.errors, None if fitted is None else fitted.kind),
+        candidate=candidate,
+        entry_errors=entry,
+        eigenvalue_errors=eigen,
+        refits=0 if matrices is None else len(matrices),
+        network=network,
+        network_options={} if fitted is None else fitted.options,
+        evidence=evidence,
+        restarts=tuple(
+            Restart(r.start, posed.out(r.A), r.criterion, form_distance(r.A, found.A)) for r in found.restarts
+        ),
+        notices=tuple(notices),
+        **shown,
+    )
+
+
+def gathered(
+    samples: Samples,
+    found: Search,
+    matrices: Tensor | None,
+    spectral: SpectralForm | None,
+    comparison: Comparison,
+    A: Tensor,
+    zero: int,
+    posed: Posed,
+) -> Evidence:
+    """All measurements that the verdict rests on."""
+    around = None if matrices is None else spread(A, matrices, zero)
+    return Evidence(
+        samples=len(posed.parts.train),
+        **asdict(comparison.everyone),
+        restarts=len(found.restarts),
+        near_best=len(found.near_best),
+        agreeing=found.agreeing,
+        refit_distances=[] if around is None else list(around.distances),
+        signature_votes=0.0 if around is None else around.signature_votes,
+        weakest_eigenvalue=0.0 if around is None else around.weakest_eigenvalue,
+        zero_directions=zero,
+        spectral_gap=None if spectral is None else spectral.gap,
+        spectral_residual=None if spectral is None else spectral.residual,
+        held_out=len(posed.parts.held_out),
+        worst=list(comparison.worst),
+        worst_share=comparison.worst_share,
+        others=asdict(comparison.others),
+        complete=comparison.complete,
+    )
+
+
+def _few_notice(e: Evidence | None, samples: Samples, posed: Posed, seed: int) -> list[str]:
+    """A word on a few samples that rule the error, by their numbers."""
+    if e is None or not e.few_rule:
+        return []
+    held_out = torch.randperm(len(samples), generator=torch.Generator().manual_seed(seed))[: e.held_out]
+    sizes = posed.given.held_out.y.reshape(e.held_out, -1).norm(dim=1).numpy()
+    return [few_samples(e, sizes, held_out[e.worst].tolist())]
+
+
+def _shown(posed: Posed, c: Comparison, network: InFrame | None, form: QuadraticForm) -> dict[str, Any]:
+    """Held-out errors in the given coordinates, certificates, and true values beside predicted ones."""
+    test = posed.given.held_out
+    variance = float((test.y - posed.given.train.y.mean(0)).square().mean())
+    rows = []
+    for model, name, note in (
+        (c.own, f"equivariant, {form.group_name}", "respects the form exactly"),
+        (c.free, f"unconstrained ({c.free.name})", "best of its kind on validation data"),
+    ):
+        mse = float((posed.values_out(model.held_out) - test.y).square().mean())
+        rows.append(Peer(name, mse, mse / max(variance, 1e-300), model.parameters, note))
+    pick = slice(0, max(1, SHOWN * len(test) // test.y.numel()))
+    own = posed.values_out(c.own.held_out)[pick]
+    free = None if c.plain is None else InFrame(c.plain, posed.frame.W, posed.unit, form)
+    return {
+        "peers": tuple(rows),
+        "held_out": (test.y[pick].flatten().numpy(), own.flatten().numpy()),
+        "certificate": {} if network is None else certificate(network, form, test.rep, test),
+        "free_certificate": {} if free is None else certificate(free, form, test.rep, test),
+    }
+
+
+def provenance(
+    samples: Samples, seed: int, clock: Clock, errors: Errors = Errors.ABSOLUTE, kind: Kind | None = None
+) -> Provenance:
+    """What was given, and how the answer was found."""
     import gortho
 
-    return {
-        "samples": f"{len(x)}",
-        "vectors in a sample": f"{x.shape[1]}",
-        "dimension": f"{x.shape[2]}",
-        "output": repr(rep),
-        "seed": f"{seed}",
+    versions = {
         "gortho": gortho.__version__,
         "torch": torch.__version__,
+        "numpy": np.__version__,
         "python": platform.python_version(),
     }
+    stages = dict(clock.seconds) | {"rest": max(0.0, clock.total - sum(clock.seconds.values()))}
+    return Provenance(len(samples), samples.points, samples.n, seed, errors, kind, stages, versions)

@@ -1,187 +1,227 @@
-"""Gathering the evidence: bootstrap errors of the form, and the comparison with models that know no form."""
+"""Gathering the evidence: errors of the form from refits, and the comparison with models that know no form."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from gortho.checkpoints import Ended
 from gortho.discovery import peers
-from gortho.discovery.problem import Problem
-from gortho.discovery.result import Discovery, Peer
-from gortho.discovery.verdict import ZERO_SHARE, Evidence
+from gortho.discovery.clock import Clock
+from gortho.discovery.predictor import Fitted, Parts, fit_network
+from gortho.discovery.verdict import ZERO_SHARE
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import FixedForm
 from gortho.nn.plain import PlainNet
-from gortho.reps import Tensor as TensorRep
+from gortho.reps import Rep, Scalar
+from gortho.samples.frame import Frame, form_distance, unit_form
+from gortho.samples.values import Samples
 from gortho.testing import equivariance_error
 from gortho.training import predict
 
 #: Largest rapidities at which the certificate of equivariance is measured.
 BOOSTS = (0.25, 0.5, 1.0, 2.0, 3.0)
+#: Held-out samples that the report shows.
+SHOWN = 2_000
 
 
-def _eigenvalue_errors(form: QuadraticForm, matrices: Tensor) -> Tensor:
-    """Bootstrap errors of the eigenvalues by first-order perturbation: δλ_i = v_iᵀ δA v_i."""
-    _, Q = torch.linalg.eigh(form.matrix)
-    sign = (matrices.mean(0) * form.matrix).sum().sign()
-    return torch.einsum("ai,rab,bi->ri", Q, sign * matrices, Q).std(0)
+# Errors of the form
 
 
-def without_noise_eigenvalues(form: QuadraticForm, matrices: Tensor | None) -> tuple[QuadraticForm, int]:
-    """Set eigenvalues to zero that are small and not told from zero by the refits: the form is then singular."""
+@dataclass(frozen=True)
+class Spread:
+    """How far refits are from the form, in the frame."""
+
+    distances: tuple[float, ...]
+    signature_votes: float  # share of refits with the form's signature
+    weakest_eigenvalue: float  # smallest |λ| over its standard error, zero directions left out
+
+
+def _eigenvalue_errors(A: Tensor, matrices: Tensor) -> Tensor:
+    """Errors of the eigenvalues by first-order perturbation: δλ_i = v_iᵀ δA v_i."""
+    _, Q = torch.linalg.eigh(A)
+    return torch.einsum("ai,rab,bi->ri", Q, matrices, Q).std(0)
+
+
+def without_noise_eigenvalues(A: Tensor, matrices: Tensor | None) -> tuple[Tensor, int]:
+    """Set eigenvalues to zero, in the frame, that are small and not told from zero by the refits: A is then singular."""
     if matrices is None:
-        return form, 0
-    values, Q = torch.linalg.eigh(form.matrix)
-    errors = _eigenvalue_errors(form, matrices)
-    is_zero = (values.abs() < ZERO_SHARE * values.abs().max()) & (values.abs() < 3 * errors + 1e-3)
-    if not bool(is_zero.any()) or bool(is_zero.all()):
-        return form, 0
-    return QuadraticForm(Q * torch.where(is_zero, 0.0, values) @ Q.T, form.names), int(is_zero.sum())
-
-
-def attach_errors(found: Discovery, candidate: QuadraticForm, matrices: Tensor | None, W: Tensor) -> None:
-    """Attach the candidate and the bootstrap errors of its entries and eigenvalues, in the given coordinates."""
-    found.candidate = candidate
-    if matrices is None:
-        return
-    forms = _in_given_coordinates(matrices, W, candidate)
-    found.refits = len(forms)
-    found.entry_errors = forms.std(0).numpy()
-    found.eigenvalue_errors = _eigenvalue_errors(candidate, forms).numpy()
-
-
-def _in_given_coordinates(matrices: Tensor, W: Tensor, candidate: QuadraticForm) -> Tensor:
-    forms = W.T @ matrices @ W
-    forms = forms * (candidate.n**0.5 / torch.linalg.matrix_norm(forms, keepdim=True))
-    return forms * (forms * candidate.matrix).sum((1, 2), keepdim=True).sign()
-
-
-def _with_null(A: Tensor, zero: int) -> QuadraticForm:
-    """The form of A with its ``zero`` smallest eigenvalues set to zero."""
+        return A, 0
     values, Q = torch.linalg.eigh(A)
-    small = values.abs().argsort()[:zero]
-    return QuadraticForm(Q * values.index_fill(0, small, 0.0) @ Q.T)
+    errors = _eigenvalue_errors(A, matrices)
+    is_zero = (values.abs() < ZERO_SHARE * values.abs().max()) & (values.abs() < 3 * errors + 1e-6)
+    if not bool(is_zero.any()) or bool(is_zero.all()):
+        return A, 0
+    return unit_form(Q * torch.where(is_zero, 0.0, values) @ Q.T), int(is_zero.sum())
 
 
-def measure_spread(
-    e: Evidence, candidate: QuadraticForm, matrices: Tensor, W: Tensor, found: Discovery
-) -> None:
-    """How far the refits are from the candidate, all with as many null directions as it has."""
-    forms = [_with_null(A, e.zero_directions) for A in _in_given_coordinates(matrices, W, candidate)]
-    e.refit_distances = [f.algebra_distance(candidate) for f in forms]
-    e.signature_votes = float(np.mean([f.signature == candidate.signature for f in forms]))
-    assert found.eigenvalue_errors is not None
-    values = candidate.eigenvalues.abs().numpy()
-    seen = values > 0.5 * ZERO_SHARE * values.max()
-    e.weakest_eigenvalue = float((values[seen] / np.maximum(found.eigenvalue_errors[seen], 1e-12)).min())
+def _with_null(A: Tensor, zero: int) -> Tensor:
+    """A with its ``zero`` smallest eigenvalues set to zero."""
+    values, Q = torch.linalg.eigh(A)
+    return Q * values.index_fill(0, values.abs().argsort()[:zero], 0.0) @ Q.T
 
 
-def certificate(net: EquivariantNet, candidate: QuadraticForm, problem: Problem) -> dict[float, float]:
-    """Relative equivariance error by largest boost, on held-out samples, in float64."""
-    x, _, *scalars = (None if t is None else t[:64] for t in problem.held_out)
-    options: dict[str, Any] = {"samples": 4, "arguments": tuple(scalars)}
-    return {
-        boost: equivariance_error(net, candidate, "vector", problem.rep, x, max_boost=boost, **options)
-        for boost in BOOSTS
-    }
+def spread(A: Tensor, matrices: Tensor, zero: int) -> Spread:
+    """How far the refits are from A, all with as many null directions as it has."""
+    forms = [_with_null(M, zero) for M in matrices]
+    signature = QuadraticForm(A).signature
+    values = torch.linalg.eigvalsh(A).abs()
+    seen = values > 1e-9 * values.max()
+    errors = _eigenvalue_errors(A, matrices)
+    return Spread(
+        tuple(form_distance(M, A) for M in forms),
+        float(np.mean([QuadraticForm(M).signature == signature for M in forms])),
+        float((values[seen] / errors[seen].clamp_min(1e-12)).min()),
+    )
+
+
+def given_errors(frame: Frame, candidate: QuadraticForm, matrices: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """Standard errors of the entries and of the eigenvalues of the gauge-fixed form, in the given coordinates."""
+    forms = unit_form(frame.W.mT @ matrices @ frame.W)
+    forms = forms * torch.where((forms * candidate.matrix).sum((1, 2), keepdim=True) < 0, -1.0, 1.0)
+    return forms.std(0).numpy(), _eigenvalue_errors(candidate.matrix, forms).numpy()
+
+
+# Models that know no form
+
+
+@dataclass(frozen=True)
+class Model:
+    """A fitted model's name, its predictions of the held-out part, in the frame, and its size."""
+
+    name: str
+    held_out: Tensor
+    validation: float
+    parameters: int
+    network: EquivariantNet | None = None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the verdict asks of some of the held-out samples, as shares of their variance."""
+
+    unexplained: float  # by the equivariant predictor
+    free_unexplained: float  # by the best unconstrained model
+    free_p: float  # one-sided p of the paired test: small when the unconstrained model is better
+    structure_gain: float  # share of the predictor's squared residuals that a free model removes
+    structure_p: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The equivariant predictor beside the best model that knows no form, on held-out samples."""
+
+    own: Model
+    free: Model
+    plain: EquivariantNet | None
+    everyone: Judged
+    others: Judged  # without the 1 % with the largest errors
+    worst: tuple[int, ...]
+    worst_share: float
+    complete: bool  # whether every model had its full effort
+
+
+def free_models(
+    parts: Parts, *, steps: int, seed: int, clock: Clock, kernel: peers.KernelRidge, progress: Callable[[float], None]
+) -> tuple[list[Model], bool]:
+    """Kernel ridge, an MLP and, for scalars, boosted trees; and whether all of them could finish."""
+    train, validation, test = parts.train, parts.validation, parts.held_out
+    found = [Model("kernel ridge", kernel.predict(test), kernel.validation, kernel.parameters)]
+    progress(0.2)
+    options = {**train.network_options(), "set_like": False}
+    plain = PlainNet(
+        FixedForm(QuadraticForm.euclidean(train.n)), output=train.rep, width=128, depth=2, seed=seed, **options
+    )
+    history = fit_network(plain, train, validation, steps, 3e-3, seed, clock)
+    progress(0.7)
+    score = float(peers.squared_errors(predict(plain, *validation.inputs), validation).mean())
+    count = sum(p.numel() for p in plain.parameters())
+    # A model that was cut short says what it can, but is not one of the same effort.
+    found.append(Model("plain MLP", predict(plain, *test.inputs).double(), score, count, plain))
+    if train.rep == Scalar():
+        trees = peers.boosted_trees(train, seed)
+        score = float(peers.squared_errors(trees(validation), validation).mean())
+        found.append(Model("boosted trees", trees(test), score, 0))
+    if history.how is Ended.INTERRUPTED:
+        raise KeyboardInterrupt
+    return found, history.how is not Ended.STOPPED
 
 
 def compare(
-    found: Discovery,
-    candidate: QuadraticForm,
-    problem: Problem,
-    progress: Callable[[float, str], None],
-) -> Evidence:
+    fitted: Fitted,
+    parts: Parts,
+    *,
+    steps: int,
+    seed: int,
+    clock: Clock,
+    kernel: peers.KernelRidge,
+    progress: Callable[[float], None],
+) -> Comparison:
     """Compare with models that know no form, on held-out samples; look for structure in what is left over."""
-    net, rep, seed = found.network, problem.rep, problem.seed
-    train, validation, test = problem.train, problem.validation, problem.held_out
-    assert net is not None and train[1] is not None and validation[1] is not None and test[1] is not None
-    variance = float((test[1] - train[1].mean(0)).square().mean())
-    own = predict(net, test[0], *test[2:])
-    errors = peers.squared_errors(own, test[1])
-    scalar = rep == TensorRep(0, 0)
+    net, test = fitted.network, parts.held_out
+    own = predict(net, *test.inputs)
+    errors = peers.squared_errors(own, test)
+    models, complete = free_models(parts, steps=steps, seed=seed, clock=clock, kernel=kernel, progress=progress)
+    free = min(models, key=lambda m: m.validation)  # chosen on validation, never on held-out data
+    free_errors = peers.squared_errors(free.held_out, test)
 
-    candidates: list[tuple[str, Tensor, float, int]] = []  # name, predictions, validation error, size
-    kernel = peers.KernelRidge.fit(train, validation, train[1], validation[1])
-    candidates.append(("kernel ridge", kernel.predict(test), kernel.validation, kernel.parameters))
-    progress(0.2, str(candidate))
-    plain = PlainNet(
-        FixedForm(QuadraticForm.euclidean(candidate.n)),
-        output=rep,
-        width=128,
-        depth=2,
-        seed=seed,
-        **{**problem.options, "set_like": False},
-    )
-    problem.fit(plain, lr=3e-3)
-    progress(0.7, str(candidate))
-    at_validation = float((predict(plain, validation[0], *validation[2:]) - validation[1]).square().mean())
-    count = sum(p.numel() for p in plain.parameters())
-    candidates.append(("plain MLP", predict(plain, test[0], *test[2:]).double(), at_validation, count))
-    if scalar:
-        trees = peers.boosted_trees(train, train[1], seed)
-        score = float((trees(validation) - validation[1]).square().mean())
-        candidates.append(("boosted trees", trees(test), score, 0))
-    # Chosen on validation, never on held-out data.
-    name, free, _, size = min(candidates, key=lambda c: c[2])
-    free_errors = peers.squared_errors(free, test[1])
-
-    residual = [part[1].double() - predict(net, part[0], *part[2:]) for part in (train, validation, test)]  # type: ignore[union-attr]
-    rest = [peers.KernelRidge.fit(train, validation, residual[0], residual[1]).predict(test)]
-    if scalar:
-        rest.append(peers.boosted_trees(train, residual[0], seed)(test))
-    corrected = [peers.squared_errors(r, residual[2]) for r in rest]
-    progress(0.9, str(candidate))
-
-    own_size = sum(p.numel() for p in net.parameters())
-    own_name = f"equivariant, {candidate.group_name}"
-    found.peers = [
-        Peer(
-            own_name,
-            float(errors.mean()),
-            float(errors.mean()) / variance,
-            own_size,
-            "respects the form exactly",
-        ),
-        Peer(
-            f"unconstrained ({name})",
-            float(free_errors.mean()),
-            float(free_errors.mean()) / variance,
-            size,
-            "best of its kind on validation data",
-        ),
+    left = [
+        s.with_targets(s.y.double() - predict(net, *s.inputs))
+        for s in (parts.train, parts.validation, parts.held_out)
     ]
-    found.certificate, found.free_certificate = (certificate(m, candidate, problem) for m in (net, plain))
-    pick = slice(0, max(1, 2_000 * len(test[1]) // test[1].numel()))
-    found.held_out = (test[1][pick].flatten().numpy(), own[pick].flatten().numpy())
+    rest = [peers.KernelRidge.fit(left[0], left[1]).predict(left[2])]
+    if test.rep == Scalar():
+        rest.append(peers.boosted_trees(left[0], seed)(left[2]))
+    corrected = [peers.squared_errors(r, left[2]) for r in rest]
+    progress(0.9)
+    mean = _mean(parts.train)
+    deviations = peers.squared_errors(mean.expand(len(test), *mean.shape), test)
+
+    def judged(rows: Any) -> Judged:
+        own, better = errors[rows], min((c[rows] for c in corrected), key=np.mean)
+        variance = max(float(deviations[rows].mean()), 1e-300)
+        return Judged(
+            float(own.mean()) / variance,
+            float(free_errors[rows].mean()) / variance,
+            peers.paired_p(free_errors[rows], own),
+            float(1 - better.mean() / max(own.mean(), 1e-300)),
+            peers.paired_p(better, own),
+        )
+
     worst = np.argsort(errors)[::-1][: -(-len(errors) // 100)]
-
-    def judged(rows: Any) -> dict[str, Any]:
-        """What the verdict asks of these samples."""
-        own, free = errors[rows], free_errors[rows]
-        better = min((c[rows] for c in corrected), key=np.mean)
-        spread = float((test[1][rows] - train[1].mean(0)).square().mean())  # type: ignore[index, union-attr]
-        return {
-            "unexplained": float(own.mean()) / spread,
-            "free_unexplained": float(free.mean()) / spread,
-            "free_p": peers.paired_p(free, own),
-            "structure_gain": float(1 - better.mean() / max(own.mean(), 1e-300)),
-            "structure_p": peers.paired_p(better, own),
-        }
-
-    return Evidence(
-        samples=len(train[0]),  # type: ignore[arg-type]
-        **judged(slice(None)),
-        restarts=0,
-        near_best=0,
-        agreeing=0,
-        held_out=len(errors),
-        worst=worst.tolist(),
-        worst_share=float(errors[worst].sum() / max(errors.sum(), 1e-300)),
-        others=judged(np.setdiff1d(np.arange(len(errors)), worst)),
+    size = sum(p.numel() for p in net.parameters())
+    return Comparison(
+        Model("equivariant", own, float("nan"), size, net),
+        free,
+        next(m.network for m in models if m.network is not None),
+        judged(slice(None)),
+        judged(np.setdiff1d(np.arange(len(errors)), worst)),
+        tuple(int(i) for i in worst),
+        float(errors[worst].sum() / max(errors.sum(), 1e-300)),
+        complete,
     )
+
+
+def _mean(samples: Samples) -> Tensor:
+    y = samples.y.double()
+    if samples.weights is None:
+        return y.mean(0)
+    w = samples.weights.view(-1, *[1] * (y.ndim - 1))
+    return (y * w).sum(0) / w.sum()
+
+
+def certificate(net: nn.Module, form: QuadraticForm, rep: Rep, held_out: Samples) -> dict[float, float]:
+    """Relative equivariance error by largest boost, on held-out samples in the given coordinates, in float64."""
+    few = held_out.rows(slice(0, 64))
+    return {
+        boost: equivariance_error(
+            net, form, "vector", rep, few.x, max_boost=boost, samples=4, arguments=few.scalars
+        )
+        for boost in BOOSTS
+    }

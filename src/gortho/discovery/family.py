@@ -78,7 +78,8 @@ class Family:
         seed: seed of the waves.
     """
 
-    def __init__(self, samples: Samples, columns: int, seed: int = 0):
+    def __init__(self, samples: Samples, columns: int, seed: int = 0, soft: float = SOFT):
+        self.soft = soft
         self.rep, self.n, self.points = samples.rep, samples.n, samples.points
         counts = samples.network_options()
         self.scalars = self.points * counts["point_scalars"] + counts["sample_scalars"]
@@ -101,10 +102,13 @@ class Family:
         room = max(8, self.columns // self.legs)
         generator = torch.Generator().manual_seed(seed)
         # What a law is most likely made of comes first; the rest takes the room that is left.
-        self.single = room >= 1 + 2 * variables
-        left = room - 1 - (2 if self.single else 1) * variables
-        self.poles = left >= 4 * self.squares + 8
-        left -= 4 * self.squares if self.poles else 0
+        left = room - 1 - variables
+        self.poles = left >= 2 * self.squares
+        left -= 2 * self.squares if self.poles else 0
+        self.single = left >= variables
+        left -= variables if self.single else 0
+        self.roots = left >= 2 * self.squares
+        left -= 2 * self.squares if self.roots else 0
         i, j = torch.triu_indices(variables, variables)
         count = max(0, min(len(i), left // 2, MAX_PRODUCTS))
         if count < len(i):
@@ -154,10 +158,12 @@ class Family:
         parts = [torch.ones_like(b[:, :1]), b]
         if self.single:
             parts.append(e)
+        q = b[:, : self.squares]
+        r = (q.square() + self.soft**2).sqrt()
         if self.poles:
-            q = b[:, : self.squares]
-            r = (q.square() + SOFT**2).sqrt()
-            parts += [r.sqrt(), r.log(), 1 / r, q / r.square()]
+            parts += [1 / r, q / r.square()]
+        if self.roots:
+            parts += [r.sqrt(), r.log()]
         i, j = self.products
         if len(i):
             parts.append(b[:, i] * b[:, j])

@@ -48,15 +48,12 @@ def report_data(found: Discovery) -> ReportData:
         if found.free_certificate
         else None,
         restarts=[
-            RestartRow(
-                r.start, r.form.group_name, r.validation, r.form.cosine(best), r.form.algebra_distance(best)
-            )
+            RestartRow(r.start, r.form.group_name, r.criterion, r.form.cosine(best), r.distance)
             for r in found.restarts
             if best is not None
         ],
         bootstrap_distances=None if e is None or not e.refit_distances else np.array(e.refit_distances),
         spectral_gap=None if e is None else e.spectral_gap,
-        history=[(np.array(r.steps), np.array(r.history), r.start) for r in found.restarts],
-        facts=found.facts,
-        notices=found.notices,
+        facts=found.provenance.facts(),
+        notices=list(found.notices),
     )

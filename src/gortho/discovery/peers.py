@@ -14,18 +14,19 @@ import torch
 from scipy.stats import ttest_rel
 from torch import Tensor
 
-from gortho.discovery.replicas import Data
+from gortho.samples.values import Samples
 
 #: Kernel matrices of more samples than this are not worth their cost.
 MAX_KERNEL_SAMPLES = 2_000
 _BANDWIDTHS = (0.4, 1.0, 3.0)
+#: Boosted trees, at most.
+TREES = 200
 _RIDGES = (1e-8, 1e-5, 1e-3, 1e-1, 3.0)
 
 
-def flat_inputs(data: Data) -> Tensor:
+def flat_inputs(samples: Samples) -> Tensor:
     """All coordinates and scalars of a sample in one row, float64 ``(N, d)``."""
-    x, _, *scalars = data
-    return torch.cat([t.double().flatten(1) for t in (x, *scalars) if t is not None], dim=1)
+    return torch.cat([t.double().flatten(1) for t in samples.inputs if t is not None], dim=1)
 
 
 @dataclass
@@ -42,11 +43,15 @@ class KernelRidge:
     validation: float
 
     @classmethod
-    def fit(cls, train: Data, validation: Data, target: Tensor, held_out: Tensor) -> KernelRidge:
-        """Fit ``target`` on the inputs of ``train``; bandwidth and ridge by the error on ``validation``."""
-        Z, V = flat_inputs(train)[:MAX_KERNEL_SAMPLES], flat_inputs(validation)
-        Y = target.double().reshape(len(target), -1)[:MAX_KERNEL_SAMPLES]
-        W = held_out.double().reshape(len(held_out), -1)
+    def fit(cls, train: Samples, validation: Samples) -> KernelRidge:
+        """Fit the targets of ``train``; bandwidth and ridge by the error on ``validation``."""
+        few = train.rows(slice(0, MAX_KERNEL_SAMPLES))
+        Z, V = flat_inputs(few), flat_inputs(validation)
+        Y = few.y.double().reshape(len(few), -1)
+        W = validation.y.double().reshape(len(validation), -1)
+        # A sample of little weight is one of much noise.
+        noise = torch.ones(len(Z), dtype=Z.dtype) if few.weights is None else 1 / few.weights.clamp_min(1e-6)
+        counts = 1.0 if validation.weights is None else validation.weights[:, None]
         shift, scale = Z.mean(0), Z.std(0).clamp_min(1e-30)
         Z, V = (Z - shift) / scale, (V - shift) / scale
         mean = Y.mean(0)
@@ -56,19 +61,19 @@ class KernelRidge:
             bandwidth = factor * typical
             K, to_validation = _kernel(Z, Z, bandwidth), _kernel(V, Z, bandwidth)
             for ridge in _RIDGES:
-                L, failed = torch.linalg.cholesky_ex(K + ridge * torch.eye(len(K), dtype=K.dtype))
+                L, failed = torch.linalg.cholesky_ex(K + ridge * torch.diag(noise))
                 if int(failed):  # too little ridge for this kernel
                     continue
                 weights = torch.cholesky_solve(Y - mean, L)
-                error = float((to_validation @ weights + mean - W).square().mean())
+                error = float(((to_validation @ weights + mean - W).square() * counts).mean())
                 if best is None or error < best[0]:
                     best = (error, bandwidth, weights)
         assert best is not None
-        return cls(Z, best[2], shift, scale, best[1], mean, tuple(target.shape[1:]), best[0])
+        return cls(Z, best[2], shift, scale, best[1], mean, tuple(train.y.shape[1:]), best[0])
 
-    def predict(self, data: Data) -> Tensor:
-        """Values for a data set, float64."""
-        return self(flat_inputs(data))
+    def predict(self, samples: Samples) -> Tensor:
+        """Values for samples, float64."""
+        return self(flat_inputs(samples))
 
     def __call__(self, z: Tensor) -> Tensor:
         z = (z.double() - self.shift) / self.scale
@@ -85,20 +90,22 @@ def _kernel(a: Tensor, b: Tensor, bandwidth: float) -> Tensor:
     return torch.exp(-squared.clamp_min(0) / (2 * bandwidth**2))
 
 
-def boosted_trees(train: Data, target: Tensor, seed: int) -> Callable[[Data], Tensor]:
+def boosted_trees(train: Samples, seed: int) -> Callable[[Samples], Tensor]:
     """Gradient-boosted trees for one scalar target: good where kernels are not, at kinks and corners."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     model = HistGradientBoostingRegressor(
-        max_iter=300, learning_rate=0.08, early_stopping=True, random_state=seed
+        max_iter=TREES, learning_rate=0.08, early_stopping=True, random_state=seed
     )
-    model.fit(flat_inputs(train).numpy(), target.double().numpy())
-    return lambda data: torch.as_tensor(model.predict(flat_inputs(data).numpy()))
+    weights = None if train.weights is None else train.weights.double().numpy()
+    model.fit(flat_inputs(train).numpy(), train.y.double().numpy(), sample_weight=weights)
+    return lambda samples: torch.as_tensor(model.predict(flat_inputs(samples).numpy()))
 
 
-def squared_errors(prediction: Tensor, target: Tensor) -> np.ndarray:
-    """Mean squared error of each sample ``(N,)``."""
-    return (prediction.double() - target.double()).reshape(len(target), -1).square().mean(1).numpy()
+def squared_errors(prediction: Tensor, samples: Samples) -> np.ndarray:
+    """Mean squared error of each sample ``(N,)``, times its weight."""
+    errors = (prediction.double() - samples.y.double()).reshape(len(samples), -1).square().mean(1)
+    return (errors if samples.weights is None else errors * samples.weights).numpy()
 
 
 def paired_p(better: np.ndarray, worse: np.ndarray) -> float:

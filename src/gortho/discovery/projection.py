@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from gortho.discovery.family import Family, Inputs, inputs_of
+from gortho.discovery.family import SOFT, Family, inputs_of
 from gortho.discovery.spectral import symmetric_basis
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 
 #: Ridges to choose from by generalised cross-validation, relative to the largest singular value.
-RIDGES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10, 1e-12)
+RIDGES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
+#: More of them, for designs that are factored instead of squared: where almost nothing is left over.
+FINE_RIDGES = (*RIDGES, 1e-8, 1e-10, 1e-12)
+#: Below this criterion the squares of the design have too few digits.
+FINE = 1e-9
 #: Damping of Gauss-Newton at the start, its factors after a step that failed and one that went well, and its least.
 DAMPING, HARDER, EASIER, LEAST_DAMPING = 1e-2, 6.0, 1 / 8, 1e-9
 #: Tries of one step with ever more damping.
@@ -33,10 +38,13 @@ class Solve:
     units: Tensor
     coefficients: Tensor
     criterion: float  # generalised cross-validation: the mean squared error to expect on new samples
-    freedom: float  # effective number of unknowns
-    U: Tensor  # orthonormal columns of the design …
-    filter: Tensor  # … and how much of each the ridge lets through
     residual: Tensor  # (N · components,)
+    design: Tensor  # columns of length one
+    inverse: Tensor  # of the ridged squares of the design: the projection is design · inverse · designᵀ
+
+    def rest(self, columns: Tensor) -> Tensor:
+        """What the family cannot follow of these columns ``(N · components, m)``."""
+        return columns - self.design @ (self.inverse @ (self.design.mT @ columns))
 
 
 class Projection:
@@ -47,81 +55,114 @@ class Projection:
         columns: about so many unknowns of the family.
         weights: of samples, ``(N,)``; squared errors are multiplied by them.
         seed: seed of the family.
+        soft: how smooth the family is.
     """
 
-    def __init__(self, samples: Samples, columns: int, weights: Tensor | None = None, seed: int = 0):
-        self.family = Family(samples, columns, seed)
+    def __init__(
+        self, samples: Samples, columns: int, weights: Tensor | None = None, seed: int = 0, soft: float = SOFT
+    ):
+        self.family = Family(samples, columns, seed, soft)
         self.inputs = inputs_of(samples)
         self.y = samples.y.reshape(len(samples), -1)
         weights = torch.ones(len(samples), dtype=self.y.dtype) if weights is None else weights
         self.root = (weights / weights.mean()).sqrt()
         self.directions = symmetric_basis(samples.n)
 
-    def solve(self, A: Tensor) -> Solve:
-        """The ridge of least expected error, and its predictor."""
-        units = self.family.units(A, self.inputs.x)
+    def _design(self, A: Tensor, units: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         D = self.family.design(A, self.inputs, units) * self.root[:, None, None]
-        D, y = D.flatten(0, 1), (self.y * self.root[:, None]).flatten()
+        D = D.flatten(0, 1)
         size = D.norm(dim=0)
         size = torch.where(size > 1e-12 * size.max(), size, math.inf)
-        D = D / size
-        if len(D) > 2 * D.shape[1]:
-            Q, R = torch.linalg.qr(D)
-            U, sigma, V = torch.linalg.svd(R, full_matrices=False)
-            U = Q @ U
-        else:
-            U, sigma, V = torch.linalg.svd(D, full_matrices=False)
-        b = U.mT @ y
-        outside = float((y - U @ b).square().sum())
-        best: tuple[float, Tensor] | None = None
-        for ridge in RIDGES:
-            h = sigma.square() / (sigma.square() + (ridge * sigma[0]).square())
-            left = max(outside, 0.0) + float(((1 - h) * b).square().sum())
-            rest = max(1.0, len(y) - float(h.sum()) - self.directions.shape[0])
-            criterion = left * len(y) / rest**2
-            if best is None or criterion < best[0]:
-                best = criterion, h
-        assert best is not None
-        criterion, h = best
-        coefficients = V.mT @ (h / sigma.clamp_min(1e-300) * b) / size
-        return Solve(A, units, coefficients, criterion, float(h.sum()), U, h, y - U @ (h * b))
+        return D / size, size, (self.y * self.root[:, None]).flatten()
+
+    def solve(self, A: Tensor, fine: bool = True) -> Solve:
+        """The ridge of least expected error, and its predictor; ``fine`` where almost nothing may be left over."""
+        units = self.family.units(A, self.inputs.x)
+        D, size, y = self._design(A, units)
+        values, V = torch.linalg.eigh(D.mT @ D)
+        at = self._ridged(A, units, D, size, y, values.clamp_min(0.0), V, RIDGES)
+        if fine and at.criterion < FINE and len(D) > D.shape[1]:
+            _, sigma, Vt = torch.linalg.svd(torch.linalg.qr(D, mode="r")[1], full_matrices=False)
+            at = self._ridged(A, units, D, size, y, sigma.square(), Vt.mT, FINE_RIDGES)
+        return at
+
+    def _ridged(
+        self,
+        A: Tensor,
+        units: Tensor,
+        D: Tensor,
+        size: Tensor,
+        y: Tensor,
+        values: Tensor,
+        V: Tensor,
+        ridges: tuple[float, ...],
+    ) -> Solve:
+        b = V.mT @ (D.mT @ y)
+        lam = torch.tensor(ridges, dtype=y.dtype).square()[:, None] * values.max()
+        damped = 1 / (values + lam)
+        h = values * damped
+        explained = ((2 - h) * damped * b.square()).sum(1)
+        left = (y.square().sum() - explained).clamp_min(0.0)
+        rest = (len(y) - h.sum(1) - len(self.directions)).clamp_min(1.0)
+        best = int((left / rest.square()).argmin())
+        inverse = (V * damped[best]) @ V.mT
+        c = V @ (damped[best] * b)
+        residual = y - D @ c
+        criterion = float(residual.square().sum()) * len(y) / float(rest[best]) ** 2
+        return Solve(A, units, c / size, criterion, residual, D, inverse)
 
     def jacobian(self, at: Solve) -> tuple[Tensor, Tensor]:
         """The projected Jacobian ``(N · components, m)`` by directions ``(m, n, n)`` across A itself."""
         J = self.family.jacobian(at.A, self.inputs, at.units, at.coefficients) * self.root[:, None, None, None]
         flat = self.directions.flatten(1)
-        a = flat @ at.A.flatten()
         # A basis of the forms orthogonal to A: its size is a matter of gauge (M2).
-        _, _, V = torch.linalg.svd(a[None], full_matrices=True)
+        _, _, V = torch.linalg.svd((flat @ at.A.flatten())[None], full_matrices=True)
         across = V[1:] @ flat
-        J = J.flatten(2).flatten(0, 1) @ across.mT
-        J = J - at.U @ (at.filter[:, None] * (at.U.mT @ J))
-        return J, across.unflatten(1, at.A.shape)
+        return at.rest(J.flatten(2).flatten(0, 1) @ across.mT), across.unflatten(1, at.A.shape)
 
-    def refine(self, A: Tensor, steps: int) -> Solve:
+    def refine(self, A: Tensor, steps: int, damping: float = DAMPING) -> Solve:
         """Gauss-Newton steps from a form, each accepted only if the criterion falls."""
         at = self.solve(unit_form(A))
-        damping = DAMPING
         for _ in range(steps):
             if at.criterion < EXACT:
                 break
             J, across = self.jacobian(at)
             H, g = J.mT @ J, J.mT @ at.residual
             scale = H.diagonal().clamp_min(1e-12 * float(H.diagonal().max()) + 1e-300)
-            new = None
             for _ in range(TRIES):
                 step = torch.linalg.solve(H + damping * torch.diag(scale), g)
-                new = self.solve(unit_form(at.A + torch.einsum("m,mij->ij", step, across)))
+                new = self._moved(at, step, across)
                 if new.criterion < at.criterion:
                     break
                 damping *= HARDER
             else:
                 break
+            # Sharp features make slopes too steep and steps too short: go on while it pays.
+            while 1 - new.criterion / at.criterion > 0.05:
+                step = 2 * step
+                far = self._moved(at, step, across)
+                if far.criterion >= new.criterion:
+                    break
+                new = far
             gain = 1 - new.criterion / at.criterion
             at, damping = new, max(damping * EASIER, LEAST_DAMPING)
             if gain < GAIN:
                 break
         return at
+
+    def _moved(self, at: Solve, step: Tensor, across: Tensor) -> Solve:
+        return self.solve(unit_form(at.A + torch.einsum("m,mij->ij", step, across)))
+
+    def squared_residuals(self, at: Solve) -> Tensor:
+        """Mean squared residual of each sample, as weighted."""
+        return at.residual.reshape(len(self.root), -1).square().mean(1)
+
+    def reweighted(self, weights: Tensor) -> Projection:
+        """The same with these weights beside its own."""
+        other = copy.copy(self)
+        weights = self.root.square() * weights
+        other.root = (weights / weights.mean()).sqrt()
+        return other
 
     def predict(self, at: Solve, samples: Samples) -> Tensor:
         """Predictions ``(N, components)`` for samples in the same frame and units."""

@@ -6,7 +6,7 @@ import json
 import math
 import textwrap
 import warnings
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,18 @@ from safetensors.torch import load_file, save_file
 from scipy.stats import t as student_t
 from torch import Tensor
 
-from gortho.discovery.inputs import as_tuples, split_scalars
-from gortho.discovery.joint import Restart
+from gortho.checkpoints import write_whole
+from gortho.discovery.predictor import Kind, build_network
+from gortho.discovery.search import Errors
 from gortho.discovery.verdict import Evidence, Verdict
 from gortho.forms import ZERO_TOLERANCE, QuadraticForm
-from gortho.nn.exact import EquivariantNet
-from gortho.nn.form import FixedForm
+from gortho.nn.framed import InFrame
 from gortho.report.words import with_interval
-from gortho.reps import as_rep
+from gortho.samples.door import as_tuples, split_scalars
 from gortho.testing import equivariance_error
 from gortho.training import predict
 
-_FORMAT = "gortho discovery 1"
+_FORMAT = "gortho discovery 2"
 #: Columns of the sentences in the printed answer.
 WIDTH = 96
 
@@ -48,7 +48,63 @@ class Peer:
     note: str = ""
 
 
-@dataclass
+@dataclass(frozen=True)
+class Restart:
+    """Where one start of the search ended: its form, in the given coordinates, and the error to expect there."""
+
+    start: str
+    form: QuadraticForm
+    criterion: float
+    distance: float  # to the best one, in the frame
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file that samples were read from, and the columns or arrays of each part ("x", "y", "scalars")."""
+
+    file: str
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where an answer comes from: what was given, and how it was found."""
+
+    samples: int
+    points: int
+    n: int
+    seed: int
+    errors: Errors = Errors.ABSOLUTE
+    predictor: Kind | None = None
+    stages: dict[str, float] = field(default_factory=dict)  # seconds
+    versions: dict[str, str] = field(default_factory=dict)
+    source: Source | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds in all."""
+        return sum(self.stages.values())
+
+    def facts(self) -> dict[str, str]:
+        """The same in words, for the report."""
+        facts = {
+            "samples": f"{self.samples}",
+            "vectors in a sample": f"{self.points}",
+            "dimension": f"{self.n}",
+            "errors": self.errors.value,
+            "seed": f"{self.seed}",
+            "seconds": f"{self.seconds:.1f}",
+            "seconds by stage": ", ".join(f"{name} {s:.1f}" for name, s in self.stages.items()),
+        }
+        if self.predictor is not None:
+            facts["predictor"] = self.predictor.value
+        if self.source is not None:
+            facts["file"] = self.source.file
+            facts |= {f"{part} read from": ", ".join(names) for part, names in self.source.columns.items()}
+        return facts | self.versions
+
+
+@dataclass(frozen=True)
 class Discovery:
     """The answer to: is there a quadratic form behind my data, which one, and how sure are you?
 
@@ -56,13 +112,15 @@ class Discovery:
         verdict: `Verdict.FOUND`, `NONE` or `UNDERDETERMINED`; ``reason`` and ``advice`` say why and what to do.
         confidence: probability that the signature is right (see `gortho.discovery.verdict.confidence`).
         candidate: the best form there is, whatever the verdict; ``form`` is the same, but only when FOUND.
-        entry_errors, eigenvalue_errors: standard errors from bootstrap refits; `intervals` and
-            `eigenvalue_intervals` are made of them.
+        entry_errors, eigenvalue_errors: standard errors from refits; `intervals` and `eigenvalue_intervals` are made
+            of them.
         refits: how many refits there were.
         network: the predictor, in float64, with the candidate frozen inside.
+        network_options: what it was built with.
         certificate: relative equivariance error of the predictor by largest boost, in float64.
         evidence: the measurements behind the verdict.
-        restarts: where every start of the search ended, with its history.
+        restarts: where the starts of the search ended, the best first.
+        provenance: samples, seed, errors, times, versions.
     """
 
     verdict: Verdict
@@ -71,20 +129,20 @@ class Discovery:
     confidence: float
     output: str
     names: tuple[str, ...]
+    provenance: Provenance
     candidate: QuadraticForm | None = None
     entry_errors: np.ndarray | None = None
     eigenvalue_errors: np.ndarray | None = None
     refits: int = 0
-    network: EquivariantNet | None = None
+    network: InFrame | None = None
     network_options: dict[str, Any] = field(default_factory=dict)
     evidence: Evidence | None = None
-    peers: list[Peer] = field(default_factory=list)
+    peers: tuple[Peer, ...] = ()
     certificate: dict[float, float] = field(default_factory=dict)
     free_certificate: dict[float, float] = field(default_factory=dict)
-    restarts: list[Restart] = field(default_factory=list)
+    restarts: tuple[Restart, ...] = ()
     held_out: tuple[np.ndarray, np.ndarray] | None = None  # true and predicted, flat
-    notices: list[str] = field(default_factory=list)
-    facts: dict[str, str] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
 
     @property
     def form(self) -> QuadraticForm | None:
@@ -129,7 +187,7 @@ class Discovery:
         half = None if self.entry_errors is None else self.interval_factor * self.entry_errors
         return self.candidate.law(digits, half)
 
-    def _network(self) -> EquivariantNet:
+    def _network(self) -> InFrame:
         if self.network is None:
             raise ValueError(f"there is no predictor: the verdict is {self.verdict} ({self.reason})")
         if self.verdict is not Verdict.FOUND:
@@ -224,6 +282,7 @@ class Discovery:
         """Write the discovery to a directory: weights as safetensors, all else as JSON."""
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
+        p = self.provenance
         content: dict[str, Any] = {
             "format": _FORMAT,
             "verdict": self.verdict.name,
@@ -236,18 +295,20 @@ class Discovery:
             "free_certificate": list(self.free_certificate.items()),
             "restarts": [vars(r) | {"form": json.loads(r.form.to_json())} for r in self.restarts],
             "held_out": None if self.held_out is None else [part.tolist() for part in self.held_out],
+            "provenance": asdict(p) | {"errors": p.errors.name, "predictor": p.predictor and p.predictor.name},
         }
         plain = (
-            "reason", "advice", "confidence", "output", "names", "refits", "network_options", "notices", "facts"
+            "reason", "advice", "confidence", "output", "names", "refits", "network_options", "notices"
         )  # fmt: skip
         content |= {name: getattr(self, name) for name in plain}
-        (directory / "discovery.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
         if self.network is not None:
-            # The form is stored once, with the verdict: what is printed is what predicts.
             state = {
-                k: v.contiguous() for k, v in self.network.state_dict().items() if not k.startswith("form.")
+                k: v.contiguous() for k, v in self.network.state_dict().items() if not k.startswith(_DERIVED)
             }
-            save_file(state, directory / "network.safetensors")
+            state["A"] = self.network.net.form.value().matrix
+            write_whole(directory / "network.safetensors", lambda path: save_file(state, path))
+        text = json.dumps(content, indent=1)
+        write_whole(directory / "discovery.json", lambda path: path.write_text(text, encoding="utf-8"))
         return directory
 
     @classmethod
@@ -264,30 +325,28 @@ class Discovery:
             candidate = content["candidate"]
             content["candidate"] = None if candidate is None else _form(candidate)
             content["verdict"] = Verdict[content["verdict"]]
-            content["names"] = tuple(content["names"])
+            for name in ("names", "notices"):
+                content[name] = tuple(content[name])
             for name in ("entry_errors", "eigenvalue_errors"):
                 content[name] = None if content[name] is None else np.array(content[name])
             content["evidence"] = None if content["evidence"] is None else Evidence(**content["evidence"])
-            # The evidence told the number of refits before there was a field for it.
-            if content["evidence"] is not None:
-                content.setdefault("refits", len(content["evidence"].refit_distances))
-            content["peers"] = [Peer(**peer) for peer in content["peers"]]
+            content["peers"] = tuple(Peer(**peer) for peer in content["peers"])
             content["certificate"] = {float(b): float(e) for b, e in content["certificate"]}
             content["free_certificate"] = {float(b): float(e) for b, e in content["free_certificate"]}
-            content["restarts"] = [Restart(**(r | {"form": _form(r["form"])})) for r in content["restarts"]]
+            content["restarts"] = tuple(Restart(**(r | {"form": _form(r["form"])})) for r in content["restarts"])
+            content["provenance"] = _provenance(content["provenance"])
             if content["held_out"] is not None:
                 content["held_out"] = tuple(np.array(part) for part in content["held_out"])
+            found = cls(**content)
         except (KeyError, TypeError, json.JSONDecodeError) as error:
             raise ValueError(f"{path} is not a saved discovery, or of another version ({error!r})") from None
-        found = cls(**content)
         weights = directory / "network.safetensors"
         if found.candidate is not None and weights.exists():
-            found.network = build_network(found.candidate, found.output, found.network_options)
             try:
-                own = {k: v for k, v in found.network.state_dict().items() if k.startswith("form.")}
-                found.network.load_state_dict(load_file(weights) | own)
-            except (SafetensorError, RuntimeError) as error:
+                network = _network_of(load_file(weights), found)
+            except (SafetensorError, RuntimeError, KeyError) as error:
                 raise ValueError(f"{weights} is damaged or belongs to another run ({error})") from None
+            found = replace(found, network=network)
         return found
 
     def export(self, path: str | Path) -> Path:
@@ -324,10 +383,29 @@ def _form(content: dict[str, Any]) -> QuadraticForm:
     return QuadraticForm.from_json(json.dumps(content))
 
 
-def build_network(form: QuadraticForm, output: str, options: dict[str, Any]) -> EquivariantNet:
-    """The predictor's architecture around a frozen form, in float64."""
-    net = EquivariantNet(FixedForm(form), output=as_rep(output), **options).double()
-    return net.eval()
+def _provenance(content: dict[str, Any]) -> Provenance:
+    source = content["source"]
+    if source is not None:
+        columns = {part: tuple(names) for part, names in source["columns"].items()}
+        source = Source(source["file"], columns)
+    kind = content["predictor"]
+    return Provenance(
+        **content
+        | {"errors": Errors[content["errors"]], "predictor": kind and Kind[kind], "source": source}
+    )
+
+
+#: Parts of a stored network that follow from the form.
+_DERIVED = ("form.", "net.form.", "back")
+
+
+def _network_of(state: dict[str, Tensor], found: Discovery) -> InFrame:
+    """The predictor from its stored weights and form in the frame."""
+    net = build_network(QuadraticForm(state.pop("A")), found.output, found.network_options)
+    whole = InFrame(net, state["W"], float(state["unit"]), found.candidate)
+    derived = {k: v for k, v in whole.state_dict().items() if k.startswith(_DERIVED)}
+    whole.load_state_dict(state | derived)
+    return whole
 
 
 def _sentences(text: str) -> str:

@@ -1,38 +1,43 @@
-"""The search for the form: many starts, Gauss-Newton by variable projection, refits for the errors (M12)."""
+"""The search for the form: starts, a scan, Gauss-Newton by variable projection, refits for the errors (M12).
+
+The criterion of a form is a funnel with rough walls: a law with a root, a logarithm or a pole is sharp near the cone
+q = 0, and slopes there say little about where the bottom is. So forms are first bred by their scores alone, then refined
+with smooth features, which see far, and last with sharp ones, which see exactly.
+"""
 
 from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from gortho.discovery.projection import Projection, Solve
+from gortho.discovery.clock import Clock
+from gortho.discovery.projection import LEAST_DAMPING, Projection, Solve
 from gortho.discovery.starts import Start, distinct
+from gortho.discovery.workers import each
 from gortho.reps import DirectSum
 from gortho.samples.frame import form_distance, unit_form
 from gortho.samples.values import Samples
 
-#: Rows (samples times components) and unknowns of the first look at every start, and of the last at the best few.
-FIRST, LAST = (900, 64), (6_000, 220)
-FIRST_FOR_LEG, LAST_FOR_LEG = 22, 44
-#: Unknowns of a family, at most.
-MAX_COLUMNS = 240
-#: Gauss-Newton steps of each.
-LAST_STEPS = 15
-#: Rounds of the first look: steps, and how many starts at least go on.
-ROUNDS = ((3, 6), (4, 4), (6, 3))
-#: How many of the starts are looked at again.
-FINALISTS = 3
-#: Samples for each unknown of a family, at least.
-ROWS_FOR_UNKNOWN = 3
+#: Called with the share of the stage done and the leading form, in the frame; may raise to stop.
+Progress = Callable[[float, Tensor], None]
+
 #: Relative errors count from this quantile of the targets' sizes on.
 RELATIVE_FROM = 0.25
 #: Residuals beyond so many median ones count less and less.
 FAR = 4.0
+#: Two ends of the search are the same form below this distance in the frame.
+SAME = 0.05
+#: A start ends about as well as the best one if its criterion is within this factor of the best.
+NEAR_BEST = 1.5
+#: A criterion below this share of the variance: nothing better is looked for.
+NEARLY_EXACT = 1e-7
+#: Share of samples that are usual: the others do not decide which finalist is the best.
+USUAL = 0.9
 
 
 class Errors(enum.Enum):
@@ -42,97 +47,371 @@ class Errors(enum.Enum):
     RELATIVE = "relative"
 
 
-def prepared(samples: Samples, errors: Errors) -> Samples:
-    """Targets of order one, and weights, for these errors; samples in their frame.
+@dataclass(frozen=True)
+class Settings:
+    """Sizes of the work; the defaults are what the benchmarks were run with.
 
-    Scalars are invariants, and so is every function of them: relative errors of y are absolute ones of asinh(y/s). A
-    tensor is divided by nothing, but weighted.
+    Attributes:
+        starts: random forms that the scan begins with, beside those that the data suggest.
+        generations: rounds of the scan.
+        finalists: how many ends of the search are looked at with the large family.
+        refits: resamples that the errors of the form come from.
+        predictor_steps: steps of Adam of the final predictor, after which come second-order ones.
+        members: more than one: the final predictor is refitted this many times on all samples, and averaged.
+        workers: processes that starts and refits run on; the answer does not depend on how many.
+        given_axes: whether plain forms in the given coordinates are among the starts.
     """
-    rep, y = samples.rep, samples.y
-    parts = rep.split(y, samples.n) if isinstance(rep, DirectSum) else [y]
-    scalars = all(part.rank == 0 for part in rep.parts)
-    weights = samples.weights
-    done = []
-    for part, v in zip(rep.parts, parts):
-        if part.rank == 0:
-            if errors is Errors.RELATIVE:
-                s = v.abs().quantile(RELATIVE_FROM) if len(v) < 10**6 else v[: 10**6].abs().quantile(RELATIVE_FROM)
-                v = torch.asinh(v / torch.where(s > 0, s, v.abs().mean().clamp_min(1e-300)))
-            v = v - v.median()
-        done.append(v / v.square().mean().sqrt().clamp_min(1e-300))
-    y = rep.join(done) if isinstance(rep, DirectSum) else done[0]
-    if errors is Errors.RELATIVE and not scalars:
-        size = y.reshape(len(y), -1).square().mean(1)
-        s = size.quantile(RELATIVE_FROM).clamp_min(1e-6 * float(size.mean()))
-        relative = 1 / (s + size)
-        weights = relative if weights is None else weights * relative
-    return replace(samples, y=y, weights=weights)
+
+    starts: int = 30
+    generations: int = 6
+    finalists: int = 3
+    refits: int = 8
+    predictor_steps: int = 400
+    members: int = 1
+    workers: int = 1
+    given_axes: bool = True
 
 
 @dataclass(frozen=True)
 class Size:
     """How much of the data, and how large a family, a projection takes."""
 
-    samples: int
-    columns: int
+    rows: int  # samples times components, about
+    columns: int  # unknowns of the family, at least so many …
+    for_leg: int  # … and so many for each product of vectors and metric …
+    most: int = 240  # … but not more than this
 
 
-def size_for(samples: Samples, rows: int, columns: int, for_leg: int) -> Size:
-    """The size for about so many rows and unknowns, at least so many unknowns for each leg."""
-    components = samples.rep.size(samples.n)
-    legs = sum(samples.points ** len(t.legs) for part in samples.rep.parts for t in part.terms())
-    columns = max(columns, min(for_leg * legs, MAX_COLUMNS))
-    columns = min(columns, len(samples) * components // ROWS_FOR_UNKNOWN)
-    unknowns = samples.n * (samples.n + 1) // 2
-    rows = max(rows, ROWS_FOR_UNKNOWN * columns, 4 * unknowns)
-    return Size(min(len(samples), max(-(-rows // components), 4 * unknowns)), max(columns, 8))
+#: The scan, the first look at the forms that it bred, and the last at the finalists.
+SCAN, FIRST, LAST = Size(700, 48, 28, 140), Size(900, 64, 34, 200), Size(4_500, 200, 60)
+#: Samples for each unknown of a family, and for each entry of the form, at least.
+ROWS_FOR_UNKNOWN, ROWS_FOR_ENTRY = 3, 4
+#: How smooth the family is in each round of the first look, steps, and how many starts at least go on.
+ROUNDS = ((1.0, 6, 6), (0.3, 6, 4), (0.03, 6, 3))
+#: The same for finalists: smoothness and steps.
+FINAL_ROUNDS = ((0.3, 7), (0.03, 12))
+#: Steps of a refit: it starts where the search ended.
+REFIT_STEPS = 4
+#: Smoothness of the two scans, and how far children are from their parents in the first and the last round.
+SCAN_SOFT = (1.0, 0.3)
+WIDEST, NARROWEST = 0.6, 0.1
+#: Forms that breed, and forms bred in a round.
+PARENTS, CHILDREN = 6, 30
 
 
 @dataclass(frozen=True)
 class Restart:
-    """Where one start ended: its form in the frame and the error to expect, a share of the variance."""
+    """Where one start ended: its form in the frame, and the error to expect there, a share of the variance."""
 
     start: str
     A: Tensor
     criterion: float
-    finalist: bool = False
 
 
-def robust_weights(projection: Projection, at: Solve) -> Tensor:
-    """Weights that let no few samples rule: one where the residual is usual, less and less beyond."""
-    r = at.residual.reshape(len(projection.root), -1).square().mean(1)
-    usual = r.median().clamp_min(1e-300)
-    return 1 / (1 + r / (FAR**2 * usual))
+@dataclass(frozen=True)
+class Search:
+    """What the search found, in the frame.
+
+    Attributes:
+        A: the best form, ‖A‖ = √n.
+        errors: what was made small to find it, ABSOLUTE or RELATIVE.
+        wins: share of validation samples on which that gave the better form, where both were tried.
+        restarts: where the starts ended, the best first.
+    """
+
+    A: Tensor
+    errors: Errors
+    restarts: tuple[Restart, ...]
+    wins: float | None = None
+
+    @property
+    def near_best(self) -> tuple[Restart, ...]:
+        """The ends that are about as good as the best one."""
+        limit = NEAR_BEST * self.restarts[0].criterion + 1e-9
+        return tuple(r for r in self.restarts if r.criterion <= limit)
+
+    @property
+    def agreeing(self) -> int:
+        """How many of these have the found form."""
+        return sum(form_distance(r.A, self.A) < AGREE for r in self.near_best)
 
 
-def first_look(train: Samples, starts: list[Start], seed: int) -> list[Restart]:
-    """A few steps from every start with a small family, more from the better half, and so on; the best first."""
-    size = size_for(train, *FIRST, FIRST_FOR_LEG)
-    small = train.rows(slice(0, size.samples))
-    projection = Projection(small, size.columns, small.weights, seed)
+#: Ends of the search agree with the found form below this distance in the frame.
+AGREE = 0.15
+
+
+class Interrupted(Exception):
+    """Ctrl-C; carries what there is so far."""
+
+    def __init__(self, found: Search):
+        super().__init__("interrupted")
+        self.found = found
+
+
+def prepared(samples: Samples, errors: Errors) -> Samples:
+    """Targets of order one, and weights, for these errors; samples in their frame.
+
+    Scalars are invariants, and so is every function of them: relative errors of y are absolute ones of asinh(y/s).
+    Tensors keep their targets and get weights.
+    """
+    rep, y = samples.rep, samples.y
+    parts = rep.split(y, samples.n) if isinstance(rep, DirectSum) else [y]
+    done = []
+    for part, v in zip(rep.parts, parts):
+        if part.rank == 0:
+            if errors is Errors.RELATIVE:
+                v = torch.asinh(v / _positive_quantile(v.abs(), RELATIVE_FROM))
+            v = v - v.median()
+        done.append(v / v.square().mean().sqrt().clamp_min(1e-300))
+    y = rep.join(done) if isinstance(rep, DirectSum) else done[0]
+    done_samples = replace(samples, y=y)
+    if errors is Errors.RELATIVE and any(part.rank for part in rep.parts):
+        return replace(done_samples, weights=relative_weights(done_samples, done_samples))
+    return done_samples
+
+
+def relative_weights(samples: Samples, like: Samples) -> Tensor:
+    """Weights by which squared errors become relative ones, beside given weights; ``like`` tells usual sizes."""
+    size, usual = (s.y.reshape(len(s), -1).square().mean(1) for s in (samples, like))
+    least = _positive_quantile(usual, RELATIVE_FROM).clamp_min(1e-6 * float(usual.mean()))
+    scale = (1 / (least + usual)).mean()
+    relative = 1 / (least + size) / scale
+    return relative if samples.weights is None else relative * samples.weights
+
+
+def _positive_quantile(sizes: Tensor, share: float) -> Tensor:
+    positive = sizes[sizes > 0].sort().values
+    return positive[int(share * len(positive))] if len(positive) else sizes.new_ones(())
+
+
+def few_for(samples: Samples, size: Size) -> tuple[Samples, int]:
+    """As many of the samples as a look of this size takes, and the unknowns of its family."""
+    components, n = samples.rep.size(samples.n), samples.n
+    legs = sum(samples.points ** len(t.legs) for part in samples.rep.parts for t in part.terms())
+    columns = max(size.columns, min(size.for_leg * legs, size.most))
+    columns = max(8, min(columns, len(samples) * components // ROWS_FOR_UNKNOWN))
+    entries = n * (n + 1) // 2
+    rows = max(size.rows, ROWS_FOR_UNKNOWN * columns)
+    return samples.rows(slice(0, max(-(-rows // components), ROWS_FOR_ENTRY * entries))), columns
+
+
+def projections(samples: Samples, size: Size, softness: Sequence[float], seed: int) -> list[Projection]:
+    """The same look at the samples with families of several degrees of smoothness."""
+    few, columns = few_for(samples, size)
+    return [Projection(few, columns, few.weights, seed, soft) for soft in softness]
+
+
+# The scan
+
+
+def scan(samples: Samples, starts: list[Start], settings: Settings, seed: int, clock: Clock) -> list[Start]:
+    """Starts bred for their scores: the best forms, and those between and around them, round by round.
+
+    A smooth family and a sharper one breed side by side: where one is misled, the other mostly is not.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    bred: list[Start] = []
+    for projection in projections(samples, SCAN, SCAN_SOFT, seed):
+        pool = _scored(projection, starts)
+        for g in range(settings.generations):
+            if clock.over() or pool[0][0] < NEARLY_EXACT:
+                break
+            spread = WIDEST * (NARROWEST / WIDEST) ** (g / max(1, settings.generations - 1))
+            parents = [start for _, start in _apart(pool, PARENTS, spread / 2)]
+            pool += _scored(projection, _children(parents, spread, generator))
+            pool = sorted(pool, key=lambda pair: pair[0])[: 2 * CHILDREN]
+        bred += [start for _, start in _apart(pool, PARENTS, SAME)]
+    return distinct(bred)
+
+
+def _scored(projection: Projection, starts: list[Start]) -> list[tuple[float, Start]]:
+    scores = [(projection.solve(start.A, fine=False).criterion, start) for start in starts]
+    return sorted(scores, key=lambda pair: pair[0])
+
+
+def _children(parents: list[Start], spread: float, generator: torch.Generator) -> list[Start]:
+    """Forms around the parents; every other one is moved by half of the difference of two of them."""
+    n = len(parents[0].A)
+    children = []
+    for k in range(CHILDREN):
+        one = parents[k % len(parents)]
+        pair = [parents[i].A for i in torch.randint(len(parents), (2,), generator=generator).tolist()]
+        B, C = (M * torch.where((M * one.A).sum() < 0, -1.0, 1.0) for M in pair)
+        noise = torch.randn(n, n, dtype=torch.float64, generator=generator)
+        noise = (noise + noise.mT) / (2 * (n + 1)) ** 0.5
+        children.append(Start(one.label, unit_form(one.A + 0.5 * (k % 2) * (B - C) + spread * noise)))
+    return children
+
+
+def _apart(pool: list[tuple[float, Start]], count: int, distance: float) -> list[tuple[float, Start]]:
+    """The best few that are this far from each other."""
+    kept: list[tuple[float, Start]] = []
+    for score, start in pool:
+        if all(form_distance(start.A, other.A) > distance for _, other in kept):
+            kept.append((score, start))
+        if len(kept) == count:
+            break
+    return kept
+
+
+# Gauss-Newton
+
+
+def first_look(samples: Samples, starts: list[Start], seed: int, workers: int, clock: Clock) -> list[Restart]:
+    """Steps from every start with a small, smooth family; the better half goes on with sharper ones."""
+    looks = projections(samples, FIRST, [soft for soft, _, _ in ROUNDS], seed)
     found = [Restart(start.label, start.A, math.inf) for start in starts]
     left = len(found)
-    for steps, keep in ROUNDS:
-        done = []
-        for r in found[:left]:
-            at = projection.refine(r.A, steps)
-            done.append(replace(r, A=at.A, criterion=at.criterion))
+    for projection, (_, steps, keep) in zip(looks, ROUNDS):
+        if clock.over():
+            break
+        ends = each(_refined, [(projection, r.A, steps) for r in found[:left]], workers)
+        done = [replace(r, A=A, criterion=criterion) for r, (A, criterion) in zip(found, ends)]
         found = sorted(done, key=lambda r: r.criterion) + found[left:]
         left = max(keep, math.ceil(left / 2))
     return found
 
 
-def last_look(train: Samples, restarts: list[Restart], seed: int) -> list[tuple[Restart, Solve, Projection]]:
-    """The best few again with a large family."""
-    size = size_for(train, *LAST, LAST_FOR_LEG)
-    large = train.rows(slice(0, size.samples))
-    projection = Projection(large, size.columns, large.weights, seed + 1)
-    found = []
+def _refined(projection: Projection, A: Tensor, steps: int) -> tuple[Tensor, float]:
+    at = projection.refine(A, steps)
+    return at.A, at.criterion
+
+
+def last_look(
+    samples: Samples, restarts: list[Restart], finalists: int, seed: int, workers: int
+) -> list[Restart]:
+    """The best few, each a form of its own, with the large family; the best first."""
     kept: list[Restart] = []
     for r in restarts:
-        if all(form_distance(r.A, k.A) > 0.05 for k in kept):
+        if all(form_distance(r.A, other.A) > SAME for other in kept):
             kept.append(r)
-    for r in kept[:FINALISTS]:
-        at = projection.refine(r.A, LAST_STEPS)
-        found.append((Restart(r.start, at.A, at.criterion, True), at, projection))
-    return sorted(found, key=lambda f: f[0].criterion)
+    looks = projections(samples, LAST, [soft for soft, _ in FINAL_ROUNDS], seed + 1)
+    ends = each(_final, [(looks, r.A) for r in kept[:finalists]], workers)
+    found = [Restart(r.start, A, criterion) for r, (A, criterion) in zip(kept, ends)]
+    return sorted(found, key=lambda r: r.criterion)
+
+
+def _final(looks: list[Projection], A: Tensor) -> tuple[Tensor, float]:
+    """The end of a finalist, and its criterion on usual samples; no few samples may pull it."""
+    for projection, (_, steps) in zip(looks, FINAL_ROUNDS):
+        at = projection.refine(A, steps)
+        A = at.A
+    tame = projection.reweighted(robust_weights(projection, at))
+    at = tame.refine(A, FINAL_ROUNDS[-1][1])
+    return at.A, usual_criterion(projection, projection.solve(at.A))
+
+
+def robust_weights(projection: Projection, at: Solve) -> Tensor:
+    """Weights that let no few samples rule: one where the residual is usual, less and less beyond."""
+    r = projection.squared_residuals(at)
+    return 1 / (1 + r / (FAR**2 * r.median().clamp_min(1e-300)))
+
+
+def usual_criterion(projection: Projection, at: Solve) -> float:
+    """The criterion of the samples with usual residuals."""
+    r = projection.squared_residuals(at).sort().values
+    kept = r[: max(1, int(USUAL * len(r)))]
+    return float(kept.mean()) * at.criterion / max(float(r.mean()), 1e-300)
+
+
+# Which errors
+
+
+def better_errors(
+    train: Samples, validation: Samples, one: Tensor, other: Tensor, seed: int
+) -> tuple[bool, float]:
+    """Whether the first form is the better one, and on which share of validation samples.
+
+    Both forms are fitted both ways, with absolute and with relative errors, and compared sample by sample, so that no
+    few samples decide.
+    """
+    wins = []
+    for errors in Errors:
+        whole = prepared(Samples.cat([train, validation]), errors)
+        part, test = whole.rows(slice(0, len(train))), whole.rows(slice(len(train), None))
+        (projection,) = projections(part, LAST, [FINAL_ROUNDS[-1][0]], seed + 2)
+        sizes = []
+        for A in (one, other):
+            p = projection.predict(projection.solve(A), test)
+            sizes.append((p - test.y.reshape(p.shape)).square().mean(1))
+        wins.append(float((sizes[0] < sizes[1]).double().mean() + 0.5 * (sizes[0] == sizes[1]).double().mean()))
+    share = sum(wins) / len(wins)
+    return share >= 0.5, share
+
+
+def search(
+    train: Samples,
+    validation: Samples,
+    starts: list[Start],
+    *,
+    settings: Settings,
+    errors: Errors | None,
+    seed: int,
+    clock: Clock,
+    progress: Progress,
+) -> Search:
+    """The form that explains samples, in their frame, best; ``errors`` None tries both kinds."""
+    kinds = tuple(Errors) if errors is None else (errors,)
+    best = Search(starts[0].A, kinds[0], (Restart(starts[0].label, starts[0].A, math.inf),))
+    found: list[Search] = []
+    try:
+        for number, kind in enumerate(kinds):
+            if found and (clock.over() or found[0].restarts[0].criterion < NEARLY_EXACT):
+                break
+            samples, part = prepared(train, kind), 1 / len(kinds)
+            progress(number * part, best.A)
+            bred = scan(samples, starts, settings, seed, clock)
+            progress((number + 0.3) * part, bred[0].A)
+            ends = first_look(samples, bred, seed, settings.workers, clock)
+            best = best if found else Search(ends[0].A, kind, tuple(ends))
+            progress((number + 0.6) * part, ends[0].A)
+            finals = last_look(samples, ends, settings.finalists, seed, settings.workers)
+            found.append(Search(finals[0].A, kind, tuple(finals)))
+            best = found[0]
+            # What one kind of errors found is a start for the other.
+            starts = [*starts, *(Start(r.start, r.A) for r in finals)]
+        if len(found) == 2:
+            first, share = better_errors(train, validation, found[0].A, found[1].A, seed)
+            best = replace(found[0] if first else found[1], wins=share if first else 1 - share)
+        progress(1.0, best.A)
+        return best
+    except KeyboardInterrupt:
+        raise Interrupted(best) from None
+
+
+# Refits
+
+
+def refit(
+    samples: Samples, found: Search, *, settings: Settings, seed: int, clock: Clock, progress: Progress
+) -> Tensor:
+    """The form refitted to resamples, ``(refits, n, n)``, ‖A‖ = √n, each with a family of its own.
+
+    Samples get random weights (the Bayesian bootstrap), the family other waves: the spread holds both the chance of the
+    samples and the imperfection of the family.
+    """
+    whole = prepared(samples, found.errors)
+    few, columns = few_for(whole, LAST)
+    jobs = [(few, columns, found.A, seed * 104_729 + r) for r in range(settings.refits)]
+    forms: list[Tensor] = []
+    step = max(1, settings.workers)
+    for first in range(0, len(jobs), step):
+        if len(forms) >= 4 and clock.over():
+            break
+        forms += each(_resampled, jobs[first : first + step], settings.workers)
+        progress(len(forms) / len(jobs), found.A)
+    return align_signs(torch.stack(forms), found.A)
+
+
+def _resampled(samples: Samples, columns: int, A: Tensor, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    weights = -torch.rand(len(samples), dtype=torch.float64, generator=generator).clamp_min(1e-12).log()
+    given = weights if samples.weights is None else weights * samples.weights
+    projection = Projection(samples, columns, given, seed, FINAL_ROUNDS[-1][0])
+    tame = projection.reweighted(robust_weights(projection, projection.solve(A)))
+    return tame.refine(A, REFIT_STEPS, LEAST_DAMPING).A
+
+
+def align_signs(matrices: Tensor, A: Tensor) -> Tensor:
+    """The matrices with the signs that bring them nearest to A (M2)."""
+    return matrices * torch.where((matrices * A).sum((1, 2), keepdim=True) < 0, -1.0, 1.0)

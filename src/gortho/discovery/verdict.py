@@ -2,7 +2,7 @@
 
 A form is FOUND only if three things hold: a predictor that respects it explains the held-out data, nothing that
 ignores it does better or finds structure in what it leaves over, and the data pins it down, so that independent
-searches and bootstrap refits end at the same one.
+searches and refits to resamples end at the same one.
 """
 
 from __future__ import annotations
@@ -25,12 +25,8 @@ STRUCTURE_GAIN = 0.15
 STRUCTURE_SHARE = 5e-3
 #: … and the paired test on held-out samples is this sure.
 SIGNIFICANCE = 1e-3
-#: Refits farther than this from the found form (median d_PA) mean that the data does not pin it down.
-MAX_SPREAD = 0.25
-#: Restarts whose validation error is within this factor of the best should end at the same form.
-NEAR_BEST = 1.5
-#: Two forms agree when their algebras are closer than this (d_PA).
-AGREEMENT = 0.3
+#: Refits farther than this from the found form (median distance in the frame) mean that the data does not pin it down.
+MAX_SPREAD = 0.15
 #: A few held-out samples rule the error when the worst 1 % make up more than this share of it …
 RULED_BY_FEW = 0.5
 #: … unless it is smaller than this share of the variance.
@@ -55,7 +51,7 @@ class Verdict(enum.Enum):
         return self.name
 
 
-@dataclass
+@dataclass(frozen=True)
 class Evidence:
     """Everything the verdict rests on, measured on data that no fit has seen unless said otherwise."""
 
@@ -68,7 +64,7 @@ class Evidence:
     restarts: int
     near_best: int  # restarts that end about as well as the best one
     agreeing: int  # of these, how many end at the same form
-    refit_distances: list[float] = field(default_factory=list)  # d_PA of bootstrap refits to the found form
+    refit_distances: list[float] = field(default_factory=list)  # of refits to the found form, in the frame (M18)
     signature_votes: float = 0.0  # share of refits with the found signature
     weakest_eigenvalue: float = math.inf  # smallest |λ| over its standard error, zero directions left out
     zero_directions: int = 0
@@ -79,6 +75,7 @@ class Evidence:
     worst_share: float = 0.0  # their share of the predictor's squared error
     # The same without these samples: unexplained, free_unexplained, free_p, structure_gain, structure_p
     others: dict[str, Any] | None = None
+    complete: bool = True  # whether every model had its full effort
 
     @property
     def few_rule(self) -> bool:
@@ -94,7 +91,7 @@ class Evidence:
 
     @property
     def spread(self) -> float:
-        """Median d_PA of the refits."""
+        """Median distance of the refits."""
         return float(np.median(self.refit_distances)) if self.refit_distances else math.inf
 
 
@@ -108,7 +105,7 @@ def percent(share: float) -> str:
 def confidence(e: Evidence) -> float:
     """Probability that the signature is right and the form is not an artefact, from the evidence.
 
-    The product of: no eigenvalue has changed its sign by chance (normal, by its bootstrap error), the share of refits,
+    The product of: no eigenvalue has changed its sign by chance (normal, by its error from refits), the share of refits,
     the found form counted as one of them, that have its signature, and how much the predictor explains.
     """
     sign = 1 - 2 * norm.sf(min(e.weakest_eigenvalue, 40.0))
@@ -194,6 +191,12 @@ def _judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
             f"{found}, {free}: too much is left over to tell noise from a broken form.",
             "Give more samples or less noisy targets; if a quantity is missing, pass it as a scalar.",
         )
+    if not e.complete:
+        return (
+            Verdict.UNDERDETERMINED,
+            f"{found}, {free}, which was cut short by the time budget: whether a model without a form does better is open.",
+            "Give a larger time budget, or none.",
+        )
     alone = e.near_best == 1
     pinned = e.near_best and e.agreeing >= 0.5 * e.near_best
     if not pinned or e.spread > MAX_SPREAD:
@@ -204,8 +207,7 @@ def _judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
         )
         return (
             Verdict.UNDERDETERMINED,
-            f"{found}, but so do other forms: {ends}, and bootstrap refits differ by d_PA {e.spread:.2g} in the "
-            "median.",
+            f"{found}, but so do other forms: {ends}, and refits to resamples differ by {e.spread:.2g} in the median.",
             "The targets may not depend on the form at all (a constant, y proportional to x), or the inputs cover "
             "too few directions: give more samples, more varied inputs, or another output.",
         )
@@ -214,7 +216,7 @@ def _judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
         if e.zero_directions
         else ""
     )
-    refits = f"the bootstrap refits (median d_PA {e.spread:.2g})"
+    refits = f"refits to resamples (median distance {e.spread:.2g})"
     agreed = (
         f"no other restart came as close as the best, but {refits} agree with it"
         if alone

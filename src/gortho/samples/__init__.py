@@ -1,4 +1,7 @@
-"""Reading users' files, checking their arrays before anything is computed from them, and writing predictions."""
+"""Data as values: `Samples` and their `Frame`; reading users' files, checking arrays at the door, writing predictions."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from .checks import check_inputs, check_samples
 from .errors import DataError, DataNotice
@@ -6,11 +9,26 @@ from .files import Dataset, read
 from .sampling import MAX_SAMPLES
 from .writing import check_writable, write
 
+if TYPE_CHECKING:
+    from .frame import Frame
+    from .values import Samples
+
+
+def __getattr__(name: str) -> Any:
+    # Reading a file needs no torch, which takes a second to import.
+    home = {"Frame": ".frame", "Samples": ".values"}.get(name)
+    if home is None:
+        raise AttributeError(f"module 'gortho.samples' has no attribute {name!r}")
+    return getattr(import_module(home, __name__), name)
+
+
 __all__ = [
     "MAX_SAMPLES",
     "DataError",
     "DataNotice",
     "Dataset",
+    "Frame",
+    "Samples",
     "check_inputs",
     "check_samples",
     "check_writable",

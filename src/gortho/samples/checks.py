@@ -14,7 +14,6 @@ import numpy as np
 from .errors import DataError, listed
 from .sampling import Limits, choose
 
-MIXED_UNITS = 1e6
 RANK_TOLERANCE = 1e-9
 RANK_ROWS = 20_000
 
@@ -28,15 +27,16 @@ def check_samples(
     seed: int = 0,
     *,
     names: Sequence[str] | None = None,
+    weights: np.ndarray | None = None,
     place: Callable[[int], str] = "row {}".format,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None, list[str]]:
-    """The samples as finite float64 arrays without repeated rows, and notices for the user.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray | None, list[str]]:
+    """The samples and their weights as finite float64 arrays without repeated rows, and notices for the user.
 
     X is (N, n) or (N, p, n); y is (N, ...); point_scalars are (N, p) or (N, p, s); sample_scalars are (N,)
     or (N, s). Lists, numpy, pandas and torch are taken. `names` are those of the n components; `place` says
     where a row stands in the file it comes from, for messages.
 
-    >>> X, y, _, _, notices = check_samples([[1, 0], [0, 1], [0, 1]], [1, 2, 2])
+    >>> X, y, _, _, _, notices = check_samples([[1, 0], [0, 1], [0, 1]], [1, 2, 2])
     >>> X.shape, notices
     ((2, 2), ['1 repeated rows (same x and y) were dropped, so that none is both fitted and tested on'])
     """
@@ -47,6 +47,8 @@ def check_samples(
         arrays["point_scalars"] = as_float64(point_scalars, "point_scalars")
     if sample_scalars is not None:
         arrays["sample_scalars"] = as_float64(sample_scalars, "sample_scalars")
+    if weights is not None:
+        arrays["weights"] = weights
     _check_shapes(arrays)
     n = arrays["X"].shape[-1]
     names = variable_names(n) if names is None else tuple(names)
@@ -65,7 +67,8 @@ def check_samples(
     arrays, repeated = _drop_repeated(arrays)
     notices += repeated + _constant_notice(arrays["y"]) + _fixed_vector_notices(arrays["X"])
     notices += _component_notices(arrays["X"], names, seed)
-    return arrays["X"], arrays["y"], arrays.get("point_scalars"), arrays.get("sample_scalars"), notices
+    rest = [arrays.get(name) for name in ("point_scalars", "sample_scalars", "weights")]
+    return arrays["X"], arrays["y"], *rest, notices
 
 
 def check_inputs(
@@ -261,18 +264,7 @@ def _component_notices(X: np.ndarray, names: Sequence[str], seed: int) -> list[s
     unit = flat / np.where(largest > 0, largest, 1.0)  # squares of it cannot overflow
     spread = np.sqrt((unit**2).mean(axis=0))
     unit /= np.where(spread > 0, spread, 1.0)
-    return _units_notice(largest * spread, names) + _rank_notice(unit, names, seed)
-
-
-def _units_notice(rms: np.ndarray, names: Sequence[str]) -> list[str]:
-    low, high = int(np.argmin(np.where(rms > 0, rms, np.inf))), int(np.argmax(rms))
-    if rms[high] / MIXED_UNITS <= rms[low]:
-        return []
-    return [
-        f"mixed units: columns {names[low]!r} (rms {rms[low]:.3g}) and {names[high]!r} (rms {rms[high]:.3g}) "
-        "differ in scale by more than a million. The form will carry the units; rescaling columns one by one "
-        "beforehand is your choice, and changes A but not the conclusion"
-    ]
+    return _rank_notice(unit, names, seed)
 
 
 def _rank_notice(unit: np.ndarray, names: Sequence[str], seed: int) -> list[str]:

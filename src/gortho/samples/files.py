@@ -101,7 +101,7 @@ def read(
             X, point, sample = checks.check_inputs(X, point, sample, names=names, place=raw.place)
         else:
             target = shape_output(raw.y, output, n)
-            X, target, point, sample, notices = checks.check_samples(
+            X, target, point, sample, _, notices = checks.check_samples(
                 X, target, point, sample, max_samples, seed, names=names, place=raw.place
             )
     except DataError as error:

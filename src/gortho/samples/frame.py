@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gortho.forms import QuadraticForm
+from gortho.forms import ZERO_TOLERANCE, QuadraticForm
 
 #: Directions of x smaller than this share of the largest (in columns of unit size) do not vary.
 RANK_TOLERANCE = 1e-9
@@ -70,23 +70,18 @@ class Frame:
         return unit_form((A_w + A_w.mT) / 2)
 
     def form_out(self, A_w: Tensor, names: Sequence[str] | None = None) -> QuadraticForm:
-        """A form of z as a form of x: WᵀA_wW, with the zeros that it has here."""
+        """A form of z as a form of x: WᵀA_wW. What counts as zero is told here, where units do not matter."""
         A = self.W.mT @ A_w @ self.W
-        values = torch.linalg.eigvalsh(A_w)
-        zero = int((values.abs() <= ZERO * values.abs().max()).sum())
-        sizes = torch.linalg.eigvalsh((A + A.mT) / 2).abs().sort().values
-        # Units may spread eigenvalues over any range: what counts as zero is told by the frame.
-        tolerance = float((sizes[zero - 1] if zero else 0.0) + (sizes[zero] if zero < len(sizes) else 0.0))
-        tolerance = min(tolerance / 2 / float(sizes[-1]), 1e-8) if not zero else tolerance / 2 / float(sizes[-1])
-        return QuadraticForm((A + A.mT) / 2, names, tolerance)
+        A = (A + A.mT) / 2
+        values = torch.linalg.eigvalsh(A_w).abs()
+        zero = int((values <= ZERO_TOLERANCE * values.max()).sum())
+        sizes = torch.linalg.eigvalsh(A).abs().sort().values / torch.linalg.eigvalsh(A).abs().max()
+        between = float(sizes[zero] / 2) if not zero else float(sizes[zero - 1] + sizes[zero]) / 2
+        return QuadraticForm(A, names, between if zero else min(ZERO_TOLERANCE, between))
 
     def distance(self, one: QuadraticForm | Tensor, other: QuadraticForm | Tensor) -> float:
         """Frobenius distance of the unit matrices in this frame, the nearer of both signs (M18)."""
         return form_distance(self.form_in(one), self.form_in(other))
-
-
-#: An eigenvalue counts as zero in the frame below this share of the largest.
-ZERO = 1e-8
 
 
 def unit_form(A: Tensor) -> Tensor:

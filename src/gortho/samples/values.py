@@ -123,9 +123,12 @@ class Samples:
 
     def in_frame(self, frame: Frame) -> Samples:
         """The same samples in the frame's coordinates: x → Wx, y → ρ(W)y."""
-        W = frame.W.to(self.x)
-        g = W.expand(len(self), *W.shape) if isinstance(self.rep, DirectSum) else W
-        return replace(self, x=self.x @ W.mT, y=self.rep.act(g, self.y))
+        return replace(self, x=self.x @ frame.W.to(self.x).mT, y=self.values_in(frame, self.y))
+
+    def values_in(self, frame: Frame, y: Tensor) -> Tensor:
+        """Outputs ``(N, …)`` of the same kind in the frame's coordinates: ρ(W)y."""
+        W = frame.W.to(y)
+        return self.rep.act(W.expand(len(y), *W.shape) if isinstance(self.rep, DirectSum) else W, y)
 
     def __repr__(self) -> str:
         given = [f.name for f in fields(self) if f.name in ROWS[2:] and getattr(self, f.name) is not None]

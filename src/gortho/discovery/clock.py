@@ -1,0 +1,47 @@
+"""Time for a discovery: how much has passed, by stage, and whether a budget is spent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+#: Shares of a time budget that are spent when each stage ends.
+SHARES = {"search": 0.4, "refits": 0.6, "predictor": 0.8, "peers": 1.0, "members": 1.0}
+
+
+class Clock:
+    """Seconds since the start, seconds by stage, and the end of the stage's share of the budget, if there is one."""
+
+    def __init__(self, budget: float | None = None):
+        if budget is not None and not budget > 0:
+            raise ValueError(f"time_budget = {budget}: give seconds above zero")
+        self.budget = budget
+        self.started = time.perf_counter()
+        self.seconds: dict[str, float] = {}
+        self._end: float | None = None
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Within: the stage runs, and may use its share of the budget."""
+        begun = time.perf_counter()
+        self._end = None if self.budget is None else self.started + SHARES.get(name, 1.0) * self.budget
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun
+            self._end = None
+
+    def over(self) -> bool:
+        """Whether the stage's share of the budget is spent."""
+        return self._end is not None and time.perf_counter() > self._end
+
+    @property
+    def cut(self) -> bool:
+        """Whether there is a budget at all."""
+        return self.budget is not None
+
+    @property
+    def total(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self.started

@@ -1,0 +1,55 @@
+"""A network that works in other coordinates than its caller's: exactly equivariant in both (M18)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from gortho.forms import QuadraticForm
+from gortho.nn.exact import EquivariantNet
+from gortho.nn.form import FixedForm
+from gortho.reps import DirectSum
+
+
+class InFrame(nn.Module):
+    """f(x) = u ρ(W⁻¹) net(Wx): a network trained on z = Wx, with targets in units of u, for the caller's own x.
+
+    If the network respects O(A) in z, this one respects O(WᵀAW) in x. Weights work where all directions are alike,
+    whatever the units of x and y are.
+    """
+
+    def __init__(self, net: EquivariantNet, W: Tensor, unit: float = 1.0, form: QuadraticForm | None = None):
+        super().__init__()
+        self.net = net
+        A = net.form.matrix().detach().double()
+        given = QuadraticForm(W.mT @ A @ W) if form is None else form
+        #: The form in the caller's coordinates.
+        self.form = FixedForm(given)
+        self.register_buffer("W", W.clone())
+        self.register_buffer("back", torch.linalg.inv(W))
+        self.register_buffer("unit", torch.as_tensor(unit, dtype=torch.float64))
+        self.rep, self.n, self.points, self.set_like = net.rep, net.n, net.points, net.set_like
+        self.point_scalars, self.sample_scalars = net.point_scalars, net.sample_scalars
+        self.double().eval()
+
+    W: Tensor
+    back: Tensor
+    unit: Tensor
+
+    @property
+    def x_scale(self) -> Tensor:
+        """The network's unit of x, whose dtype and device are those of the inputs to give."""
+        return self.net.x_scale
+
+    def forward(
+        self, x: Tensor, point_scalars: Tensor | None = None, sample_scalars: Tensor | None = None
+    ) -> Tensor:
+        """Predict for ``x (batch, p, n)``, or ``(batch, n)`` with one point."""
+        y = self.net(x @ self.W.mT, point_scalars, sample_scalars)
+        if isinstance(self.rep, DirectSum):
+            pieces = [
+                part.act_unchecked(self.back, v) if part.rank else v
+                for part, v in zip(self.rep.parts, self.rep.split(y, self.n))
+            ]
+            return self.unit * self.rep.join(pieces)
+        return self.unit * (self.rep.act_unchecked(self.back, y) if self.rep.parts[0].rank else y)  # type: ignore

@@ -1,0 +1,162 @@
+"""The door: what users hand to a discovery becomes `Samples`, or it is said why not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gortho.reps import DirectSum, Rep, Scalar, as_rep
+from gortho.samples.checks import check_samples
+from gortho.samples.errors import DataError
+from gortho.samples.frame import RANK_TOLERANCE
+from gortho.samples.values import Samples
+
+#: Fewer samples than this cannot be split into parts that mean anything.
+MIN_SAMPLES = 20
+#: Rows that the rank of the inputs is told from.
+RANK_ROWS = 20_000
+
+
+def as_tuples(X: Any) -> np.ndarray | Tensor:
+    """Inputs as handed in, as a float64 array or tensor."""
+    if isinstance(X, Tensor):
+        return X.detach().double()
+    array = np.asarray(X)
+    return array.astype(np.float64) if array.dtype.kind in "fiu" else array
+
+
+def split_scalars(scalars: Any, points: int) -> tuple[Any, Any]:
+    """Tell per-point from per-sample scalars: ``(N, p)`` and ``(N, p, s)`` with p points belong to the points.
+
+    A dictionary {"point": …, "sample": …} says it explicitly and may hold both.
+    """
+    if scalars is None:
+        return None, None
+    if isinstance(scalars, dict):
+        unknown = set(scalars) - {"point", "sample"}
+        if unknown:
+            raise DataError(f"scalars has keys {sorted(unknown)}: use 'point' and 'sample'")
+        point, sample = scalars.get("point"), scalars.get("sample")
+    else:
+        array = np.asarray(scalars.detach() if isinstance(scalars, Tensor) else scalars)
+        per_point = array.ndim == 3 or (array.ndim == 2 and points > 1 and array.shape[1] == points)
+        point, sample = (array, None) if per_point else (None, array)
+    point = None if point is None else np.asarray(point, dtype=np.float64)
+    sample = None if sample is None else np.asarray(sample, dtype=np.float64)
+    if point is not None and point.ndim == 2:
+        point = point[:, :, None]
+    if sample is not None and sample.ndim == 1:
+        sample = sample[:, None]
+    return point, sample
+
+
+def as_targets(y: np.ndarray, output: str | Rep, n: int) -> tuple[np.ndarray, Rep]:
+    """Targets in the shape of their rep; several scalar columns make a sum of scalars."""
+    rep = as_rep(output)
+    if rep == Scalar() and y.ndim == 2:
+        if y.shape[1] == 1:
+            return y[:, 0], rep
+        return y, DirectSum((Scalar(),) * y.shape[1])
+    expected = (len(y), *rep.shape(n))
+    if y.shape != expected and y.size == np.prod(expected):
+        return y.reshape(expected), rep
+    if y.shape != expected:
+        raise DataError(
+            f"y has shape {y.shape}, but {rep} outputs for {len(y)} samples in {n} dimensions have shape {expected}: "
+            "choose the output that fits, or reshape y"
+        )
+    return y, rep
+
+
+def as_weights(sample_weight: Any, y_error: Any, y: np.ndarray) -> np.ndarray | None:
+    """Weights of the samples ``(N,)``: given ones, or 1/error² where errors of y are given; never both."""
+    if sample_weight is not None and y_error is not None:
+        raise DataError("sample_weight and y_error are both given: give one of them, weights are 1 / y_error²")
+    name, values = ("sample_weight", sample_weight) if y_error is None else ("y_error", y_error)
+    if values is None:
+        return None
+    values = np.asarray(values.detach() if isinstance(values, Tensor) else values, dtype=np.float64)
+    if values.ndim == 0:
+        values = np.full(len(y), float(values))
+    if len(values) != len(y):
+        raise DataError(f"{name} has {len(values)} rows and y has {len(y)}: give one for each sample")
+    if y_error is not None:
+        values = values.reshape(len(values), -1)
+        if not np.isfinite(values).all() or not (values > 0).all():
+            raise DataError("y_error holds values that are not above zero: give a standard error for each sample")
+        values = 1 / np.square(values / values.mean()).mean(1)
+    if values.ndim != 1 or not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
+        raise DataError(f"{name} must be one finite number of at least 0 for each sample, and not all 0")
+    return values / values.mean()
+
+
+def enter(
+    X: Any,
+    y: Any,
+    output: str | Rep = "scalar",
+    scalars: Any = None,
+    *,
+    sample_weight: Any = None,
+    y_error: Any = None,
+    set_like: bool = False,
+    names: Sequence[str] | None = None,
+    max_samples: int | None = None,
+    seed: int = 0,
+) -> tuple[Samples, list[str]]:
+    """Checked samples in float64, and what the user should know about them."""
+    raw = as_tuples(X)
+    points = raw.shape[1] if raw.ndim == 3 else 1
+    given = split_scalars(scalars, points)
+    if names is None and raw.ndim == 2:
+        names = [str(name) for name in getattr(X, "columns", [])] or None
+    weights = as_weights(sample_weight, y_error, np.asarray(y.detach() if isinstance(y, Tensor) else y))
+    x, targets, point, sample, weights, notices = check_samples(
+        X, y, *given, max_samples, seed, names=names, weights=weights
+    )
+    x = x[:, None, :] if x.ndim == 2 else x
+    n = x.shape[-1]
+    flat = targets.ndim == 2 and targets.shape[1] == n
+    targets, rep = as_targets(targets, output, n)
+    if output == "scalar" and flat:
+        notices.append(f"y has {n} columns, as x has: did you mean output='vector'?")
+    tensors = [None if part is None else torch.as_tensor(part) for part in (x, targets, point, sample, weights)]
+    x, y, point, sample, weights = tensors
+    samples = Samples(x, y, rep, point, sample, weights, None, set_like, tuple(names) if names else ())
+    return samples, notices
+
+
+def hopeless(samples: Samples) -> tuple[str, str] | None:
+    """Samples that no method could learn a form from: reason and advice."""
+    n, names = samples.n, samples.names
+    if n < 2:
+        return (
+            "With one coordinate every even function respects the same form.",
+            "Give vectors of two or more coordinates.",
+        )
+    if len(samples) < MIN_SAMPLES:
+        return (
+            f"{len(samples)} samples are too few to fit a predictor and to test it on others.",
+            f"Give at least {MIN_SAMPLES} samples, better some hundreds; a form in {n} dimensions has "
+            f"{n * (n + 1) // 2 - 1} unknowns.",
+        )
+    y = samples.y.reshape(len(samples), -1)
+    if float((y.amax(0) - y.amin(0)).max()) <= 1e-12 * float(y.abs().max()):
+        return ("The target is constant: every form fits it.", "Give a target that varies with x.")
+    flat = samples.x.reshape(-1, n)[:RANK_ROWS]
+    units = flat.abs().amax(0)
+    units = torch.where(units > 0, units, 1.0)
+    _, singular, directions = torch.linalg.svd(flat / units, full_matrices=False)
+    rank = int((singular > RANK_TOLERANCE * singular[0]).sum())
+    if rank < n:
+        terms = zip(directions[-1].tolist(), names, units.tolist())
+        told = " ".join(f"{c:+.2f}·{name}/{unit:.2g}" for c, name, unit in terms if abs(c) > 0.05)
+        return (
+            f"The inputs lie in a subspace of dimension {rank} of {n} ({told} is always zero): the form outside it is "
+            "unseen.",
+            "Drop the redundant coordinate, or give inputs that vary in every direction.",
+        )
+    return None
