@@ -389,7 +389,7 @@ def test_scalar_outputs(tmp_path, samples):
 def test_paths(tmp_path):
     read_fails(tmp_path / "nowhere.csv", "nowhere.csv does not exist")
     (tmp_path / "folder.csv").mkdir()
-    read_fails(tmp_path / "folder.csv", "is a directory")
+    read_fails(tmp_path / "folder.csv", "is a directory without .parquet files")
     read_fails(write_text(tmp_path / "a.csv", ""), "a.csv is empty")
     read_fails(write_text(tmp_path / "a.xlsx", "x"), "'.xlsx'", ".parquet")
     np.save(tmp_path / "a.npy", np.eye(3))

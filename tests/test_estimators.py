@@ -30,7 +30,7 @@ from gortho.testing import equivariance_error
 FORM = QuadraticForm.minkowski(3)
 TILTED = QuadraticForm([[1.0, 0.4], [0.4, -0.8]])
 SMALL = {"epochs": 2, "width": 8, "depth": 1, "random_state": 0}
-TINY = Settings(replicas=2, steps=4, drops=(), refits=2, refit_steps=4, width=8)
+TINY = Settings(starts=2, generations=0, finalists=1, refits=2, predictor_steps=20)
 SEARCH = {"effort": "quick", "settings": TINY, **SMALL}
 
 
@@ -268,7 +268,7 @@ def test_a_known_form_beats_a_plain_network_on_few_samples():
 def test_a_form_is_learnt_with_a_verdict():
     x = normal(400, 2, seed=5)
     y = np.tanh(TILTED(x).numpy())
-    settings = Settings(replicas=8, steps=150, drops=((0.3, 4),), refits=4, refit_steps=100)
+    settings = Settings(starts=12, generations=3, refits=4, predictor_steps=150)
     model = EquivariantRegressor(settings=settings, epochs=30, random_state=0).fit(x, y)
     assert model.discovery_.verdict is Verdict.FOUND and model.form_ == model.discovery_.form
     assert model.form_.algebra_distance(TILTED) < 0.02
@@ -319,9 +319,7 @@ def test_a_classifier_learns_the_form_of_its_classes(bounds):
 def test_labels_without_a_form_get_a_warning():
     x = normal(300, 2, seed=12)
     with pytest.warns(NotAccepted, match="unexplained"):
-        InvariantClassifier(**{**SEARCH, "settings": Settings(4, 100, (), 2, 20)}).fit(
-            x, np.random.default_rng(0).integers(0, 2, 300)
-        )
+        InvariantClassifier(**SEARCH).fit(x, np.random.default_rng(0).integers(0, 2, 300))
 
 
 def test_a_classifier_with_a_known_form_sees_sets():

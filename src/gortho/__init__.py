@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gortho import nn, reps, testing
-    from gortho.discovery import Discovery, Settings, Verdict, spectral_form
+    from gortho.discovery import Discovery, Settings, Verdict, spectral_form, survey
     from gortho.discovery.discover import discover
     from gortho.estimators import EquivariantRegressor, InvariantClassifier
     from gortho.forms import QuadraticForm, Signature
@@ -25,7 +25,7 @@ __version__ = "0.1.0"
 # torch and scikit-learn take seconds to import, so a name is imported when it is first asked for.
 _HOMES = {
     "samples": ("Frame", "Samples"),
-    "discovery": ("Discovery", "Settings", "Verdict", "discover", "spectral_form"),
+    "discovery": ("Discovery", "Settings", "Verdict", "discover", "spectral_form", "survey"),
     "estimators": ("EquivariantRegressor", "InvariantClassifier"),
     "forms": ("QuadraticForm", "Signature"),
     "groups": ("OrthogonalGroup",),
@@ -69,5 +69,6 @@ __all__ = [
     "nn",
     "reps",
     "spectral_form",
+    "survey",
     "testing",
 ]

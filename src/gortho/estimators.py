@@ -1,19 +1,21 @@
 """scikit-learn estimators: predict with a form you know, or with one learnt from the data.
 
-The way of the data: check it, refuse columns that were scaled one by one, take or learn the form, train one exactly
-equivariant network around it. Both estimators work in pipelines, in `cross_val_score` and in `GridSearchCV`.
+The way of the data: check it, refuse columns that were scaled one by one, take the form or search for it as `discover`
+does, train one exactly equivariant network around it. Both estimators work in pipelines, in `cross_val_score` and in
+`GridSearchCV`.
 """
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import r2_score
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -24,23 +26,29 @@ from sklearn.utils.validation import (
     validate_data,
 )
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from gortho.checkpoints import History
-from gortho.samples import DataError
 from gortho.discovery import Discovery, Settings, Verdict, discover
-from gortho.discovery.discover import SEARCH_SAMPLES, agreement, whitener
-from gortho.discovery.inputs import as_targets, hopeless
-from gortho.discovery.joint import refit, search
+from gortho.discovery.clock import Clock
+from gortho.discovery.discover import SEARCH_SAMPLES, FoundForm, Posed, find_form, one_thread
+from gortho.discovery.evidence import given_errors, spread, without_noise_eigenvalues
+from gortho.discovery.peers import squared_errors
+from gortho.discovery.predictor import Parts
 from gortho.discovery.result import NotAccepted
+from gortho.discovery.search import FINAL_ROUNDS, LAST, Interrupted, Search, prepared, projections
 from gortho.discovery.verdict import MAX_SPREAD, NOTHING_EXPLAINED, percent
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
+from gortho.nn.framed import InFrame
 from gortho.reps import DirectSum, Rep, Scalar
-from gortho.solvers import Loss
-from gortho.training import fit, predict, split_indices
+from gortho.samples import DataError, Frame, Samples, check_inputs
+from gortho.samples.door import as_targets, as_weights, enter, hopeless, split_scalars
+from gortho.solvers import weighted_mean
+from gortho.training import fit, predict
 
 #: Sizes of the search without a verdict.
-QUICK = Settings(replicas=12, steps=200, drops=((0.3, 5),), refits=4, refit_steps=200, width=24)
+QUICK = Settings(starts=12, generations=3, refits=4)
 #: Fewer samples than this are not split: the state that fits them best is kept.
 MIN_SPLIT = 8
 #: Scalers leave their mark (deviation 1, median 0, norm 1) to this precision.
@@ -119,39 +127,60 @@ def _check_scaling(X: np.ndarray, form: QuadraticForm | None) -> None:
     warnings.warn(message, ScaledFeatures, stacklevel=4)
 
 
-def search_form(
-    X: Tensor, y: Tensor, rep: Rep, set_like: bool, settings: Settings, seed: int
-) -> tuple[QuadraticForm, str | None]:
-    """The form by joint search and bootstrap refits, without a verdict, and a reason to doubt it, if there is one.
+@dataclass(frozen=True)
+class Learnt:
+    """A form found without a verdict, the standard errors of its entries, and a reason to doubt it, if there is one."""
 
-    Inputs ``(N, p, n)`` are made isotropic for the search, as in `discover`.
-    """
-    train, held_out = (rows[:SEARCH_SAMPLES] for rows in split_indices(len(X), 0.15, seed))
-    W = whitener(X[train])
-    white = [(X @ W.T).float(), rep.act(W.expand(len(y), *W.shape), y).float(), None, None]
-    parts = [[None if t is None else t[rows] for t in white] for rows in (train, held_out[:1_000])]
-    options = {"points": X.shape[1], "output": rep, "set_like": set_like}
-    common: dict[str, Any] = {"settings": settings, "seed": seed, "progress": lambda share, line: None}
-    restarts = search(parts[0], parts[1], options, extra=[], **common)
-    near, _ = agreement(restarts)
-    refits = refit(parts[0], options, [restart.form for restart in near], **common)
-    center = QuadraticForm(refits.mean(dim=0))
-    spread = np.median([center.algebra_distance(QuadraticForm(A)) for A in refits])
+    form: QuadraticForm
+    errors: np.ndarray
+    search: Search
+    doubt: str | None
+
+
+def learn_form(samples: Samples, settings: Settings, seed: int) -> Learnt:
+    """The form by search and refits as in `discover`, without predictor, comparison and verdict."""
+    posed = Posed.of(samples, seed)
+    try:
+        with one_thread():
+            found = find_form(posed, settings=settings, errors=None, seed=seed, clock=Clock())
+            left = unexplained(found, posed.parts, seed)
+    except Interrupted:
+        raise KeyboardInterrupt from None
+    assert found.refits is not None
+    A, zero = without_noise_eigenvalues(found.A, found.refits)
+    form, distance = posed.out(A), float(np.median(spread(A, found.refits, zero).distances))
     doubt = None
-    if not restarts[0].validation <= NOTHING_EXPLAINED:
-        doubt = f"{percent(min(1.0, restarts[0].validation))} of the variance stay unexplained on held-out samples."
-    elif spread > MAX_SPREAD:
-        doubt = f"refits on resampled data differ by d_PA {spread:.2g} in the median."
-    return QuadraticForm(W.T @ center.matrix @ W), doubt
+    if not left <= NOTHING_EXPLAINED:
+        doubt = f"{percent(min(1.0, left))} of the variance stay unexplained on held-out samples."
+    elif distance > MAX_SPREAD:
+        doubt = f"refits to resamples differ by {distance:.2g} in the median."
+    return Learnt(form, given_errors(posed.frame, form, found.refits)[0], found.search, doubt)
+
+
+def unexplained(found: FoundForm, parts: Parts, seed: int) -> float:
+    """Share of the variance of held-out samples that a form leaves over; no prediction leaves the range of y."""
+    train = parts.train.rows(slice(0, SEARCH_SAMPLES))
+    both = prepared(Samples.cat([train, parts.held_out]), found.search.errors)
+    train, test = both.rows(slice(0, len(train))), both.rows(slice(len(train), None))
+    (projection,) = projections(train, LAST, [FINAL_ROUNDS[-1][0]], seed)
+    prediction = projection.predict(projection.solve(found.A), test).reshape(test.y.shape)
+    own = squared_errors(prediction.clamp(train.y.amin(0), train.y.amax(0)), test)
+    return float(own.mean() / squared_errors(train.y.mean(0).expand_as(test.y), test).mean())
 
 
 class _Estimator(BaseEstimator):
     """What both share: reading data, finding the form, training the network."""
 
     form_: QuadraticForm
-    network_: EquivariantNet
+    form_errors_: np.ndarray
+    search_: Search
+    discovery_: Discovery
+    network_: EquivariantNet | InFrame
     history_: History
     n_features_in_: int
+    #: How scikit-learn shall check y, and whether effort "full" asks for a verdict.
+    _checks: ClassVar[dict[str, Any]]
+    _judges: ClassVar[bool]
 
     def __init__(
         self,
@@ -207,8 +236,8 @@ class _Estimator(BaseEstimator):
             raise DataError(f"X has {X.shape[1]} columns, which are not whole vectors of {n} components")
         return torch.as_tensor(X.reshape(len(X), -1, n).copy())
 
-    def _read(self, X: Any, y: Any, targets: dict[str, Any]) -> tuple[Tensor, np.ndarray, int]:
-        """Check training data and hyperparameters; inputs ``(N, p, n)``, targets and seed, with `form_` if known."""
+    def _read(self, X: Any, y: Any, sample_weight: Any, scalars: Any) -> tuple[Samples, int]:
+        """Check training data and hyperparameters; samples without those of weight zero, and the seed."""
         if self.effort not in ("full", "quick"):
             raise ValueError(f"effort = {self.effort!r}: choose 'full' or 'quick'")
         X, n = self._flat(X)
@@ -218,7 +247,7 @@ class _Estimator(BaseEstimator):
             y,
             validate_separately=(
                 {"dtype": np.float64, "ensure_min_samples": 2},
-                {"ensure_2d": False, **targets},
+                {"ensure_2d": False, **self._checks},
             ),
         )
         check_consistent_length(table, y)
@@ -235,62 +264,96 @@ class _Estimator(BaseEstimator):
                 f"the dimension of the vectors is {said[0]} by the shape of X, {said[1]} by vector_dim and {said[2]} "
                 "by the form (None: not said): give whole numbers that agree"
             )
-        tuples = self._tuples(table, int(sizes.pop()) if sizes else table.shape[1])
+        x, point, sample = self._inputs(table, int(sizes.pop()) if sizes else table.shape[1], scalars)
+        names = getattr(self, "feature_names_in_", None) if x.shape[1] == 1 else None
+        names = () if names is None else tuple(str(name) for name in names)
         if named and self.form != "learn":
-            given = getattr(QuadraticForm, self.form)(tuples.shape[-1], self._names(tuples))
+            given = getattr(QuadraticForm, self.form)(x.shape[-1], names or None)
         if not self.allow_scaled:
             _check_scaling(table, given)
+        for stale in ("form_", "form_errors_", "search_", "discovery_"):
+            self.__dict__.pop(stale, None)
         if given is not None:
             self.form_ = given
+        given_weights, weights = as_weights(sample_weight, None, y), None
+        if given_weights is not None:
+            kept = np.flatnonzero(given_weights)
+            x, point, sample, y = (None if part is None else part[kept] for part in (x, point, sample, y))
+            weights = torch.as_tensor(given_weights[kept] / given_weights[kept].mean())
+        target, rep = self._targets(y, x.shape[-1])
+        samples = Samples(x, target, rep, point, sample, weights, None, self.set_like, names)
         state = self.random_state
         seed = state if isinstance(state, Integral) else check_random_state(state).randint(2**31 - 1)
-        return tuples, y, int(seed)
+        return samples, int(seed)
 
-    def _names(self, tuples: Tensor) -> list[str] | None:
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None or tuples.shape[1] > 1 else [str(name) for name in names]
+    def _inputs(self, table: np.ndarray, n: int, scalars: Any) -> list[Any]:
+        """Vectors ``(N, p, n)``, point scalars and sample scalars as tensors."""
+        if table.shape[1] % n:
+            raise DataError(f"X has {table.shape[1]} columns, which are not whole vectors of {n} components")
+        tuples = table.reshape(len(table), -1, n)
+        read = check_inputs(tuples, *split_scalars(scalars, tuples.shape[1]))
+        return [None if part is None else torch.as_tensor(part.copy()) for part in read]
+
+    def _targets(self, y: np.ndarray, n: int) -> tuple[Tensor, Rep]:
+        raise NotImplementedError
 
     # Form and network
 
-    def _reject(self, n: int, candidate: QuadraticForm | None, reason: str, advice: str) -> QuadraticForm:
-        """Warn that no form was found, and go on with the best candidate or the Euclidean form."""
-        course = "the Euclidean form is used instead" if candidate is None else "the best candidate is used"
-        warnings.warn(
-            f"The data establishes no form: {reason} {advice} Here {course}.", NotAccepted, stacklevel=4
-        )
-        return QuadraticForm.euclidean(n) if candidate is None else candidate
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, scalars: Any = None) -> Self:
+        """Learn from inputs ``(N, n)``, ``(N, p, n)`` or ``(N, p·n)``; weights ``(N,)``; scalars as in `discover`."""
+        samples, seed = self._read(X, y, sample_weight, scalars)
+        frame = None if hasattr(self, "form_") else self._learn(samples, seed)
+        return self._train(samples, frame, seed)
 
-    def _search(self, X: Tensor, y: Tensor, rep: Rep, seed: int) -> QuadraticForm:
-        """Learn a form without a verdict, but say so if resamples of the data disagree on it."""
-        n, names = X.shape[-1], self._names(X)
-        refusal = hopeless(X.numpy(), y.numpy(), tuple(names or [f"x{i}" for i in range(n)]))
-        if refusal is not None:
-            return self._reject(n, None, *refusal)
-        sizes = self.settings or (QUICK if self.effort == "quick" else Settings())
-        found, doubt = search_form(X, y, rep, self.set_like, sizes, seed)
-        form = QuadraticForm(found, names)
-        return (
-            form if doubt is None else self._reject(n, form, doubt, "Give more samples, or a larger effort.")
-        )
+    def _learn(self, samples: Samples, seed: int) -> Frame | None:
+        """Set the form and what is known of it; the frame of the samples, or None if they have nothing to teach."""
+        scalars = dict(zip(("point", "sample"), samples.scalars))
+        given: Any = {"sample_weight": samples.weights, "set_like": samples.set_like, "names": samples.names}
+        data = samples.x, samples.y, samples.rep, scalars
+        candidate, reason, advice = None, "", ""
+        if self._judges and self.effort == "full":
+            found = self.discovery_ = discover(*data, seed, settings=self.settings, **given)
+            candidate, errors = found.candidate, found.entry_errors
+            if found.verdict is not Verdict.FOUND:
+                reason, advice = found.reason, found.advice
+        else:
+            entered, _ = enter(*data, seed=seed, **given)
+            refusal = hopeless(entered)
+            if refusal is None:
+                sizes = self.settings or (QUICK if self.effort == "quick" else Settings())
+                learnt = learn_form(entered, sizes, seed)
+                self.search_, candidate, errors = learnt.search, learnt.form, learnt.errors
+                reason, advice = learnt.doubt or "", "Give more samples, or a larger effort."
+            else:
+                reason, advice = refusal
+        self.form_ = QuadraticForm.euclidean(samples.n) if candidate is None else candidate
+        if candidate is not None and errors is not None:
+            self.form_errors_ = errors
+        if reason:
+            course = (
+                "the Euclidean form is used instead" if candidate is None else "the best candidate is used"
+            )
+            warnings.warn(
+                f"The data establishes no form: {reason} {advice} Here {course}.", NotAccepted, stacklevel=3
+            )
+        return None if candidate is None else Frame.of(samples.x)
 
-    def _network(self, X: Tensor, rep: Rep, seed: int) -> EquivariantNet:
-        return EquivariantNet(
-            self.form_,
-            X.shape[1],
-            rep,
-            set_like=self.set_like,
+    def _train(self, samples: Samples, frame: Frame | None, seed: int) -> Self:
+        """One network around the form; in the frame, where a form was learnt from samples that have one."""
+        form = self.form_ if frame is None else QuadraticForm(frame.form_in(self.form_))
+        samples = samples if frame is None else samples.in_frame(frame)
+        net = EquivariantNet(
+            form,
+            output=samples.rep,
+            **samples.network_options(),
             width=int(self.width),
             depth=int(self.depth),
             seed=seed,
         ).double()
-
-    def _train(self, X: Tensor, y: Tensor, seed: int, **options: Any) -> Self:
-        share = self.validation_fraction
         self.history_ = fit(
-            self.network_,
-            X,
-            y,
-            validation=(X, y) if len(X) < MIN_SPLIT else share,
+            net,
+            samples,
+            validation=samples if len(samples) < MIN_SPLIT else self.validation_fraction,
             epochs=int(self.epochs),
             batch_size=int(self.batch_size),
             lr=self.lr,
@@ -298,17 +361,22 @@ class _Estimator(BaseEstimator):
             patience=self.patience,
             seed=seed,
             progress=False,
-            **options,
+            **self._objective(net, samples),
         )
+        self.network_ = net if frame is None else InFrame(net, frame.W, form=self.form_)
         return self
 
-    def _raw(self, X: Any) -> np.ndarray:
+    def _objective(self, net: EquivariantNet, samples: Samples) -> dict[str, Any]:
+        """What training makes small, where it is not the squared error."""
+        return {}
+
+    def _raw(self, X: Any, scalars: Any) -> np.ndarray:
         """The network's output for new data; a set may have another number of points than in training."""
         check_is_fitted(self)
         table, n = self._flat(X)
         if n != self.form_.n or not self.set_like:
             table = validate_data(self, table, reset=False, dtype=np.float64)
-        return predict(self.network_, self._tuples(table, self.form_.n)).numpy()
+        return predict(self.network_, *self._inputs(table, self.form_.n, scalars)).numpy()
 
 
 class EquivariantRegressor(RegressorMixin, _Estimator):
@@ -320,16 +388,18 @@ class EquivariantRegressor(RegressorMixin, _Estimator):
         form: "learn", "euclidean", "minkowski", a `QuadraticForm` or a symmetric matrix.
         vector_dim: dimension n of the vectors when X is flat, ``(N, p·n)``; not needed when the form tells it.
         set_like: the points of a sample have no order.
-        effort: to learn the form, "full" asks `gortho.discover` for a verdict, which takes about half a minute; "quick"
-            searches only.
+        effort: to learn the form, "full" asks `gortho.discover` for a verdict; "quick" searches in the same way, with
+            less effort, and asks for none.
         settings: sizes of this search, in place of those that belong to the effort.
         allow_scaled: take columns that look scaled one by one, which destroys a form, without a word.
         width, depth, epochs, batch_size, lr, patience, validation_fraction: network and training, see `gortho.fit`.
         weight_decay: the default suits some hundreds of samples; lower it for many clean ones.
         random_state: seed of everything.
 
-    After fitting: ``form_``, ``discovery_`` (by `gortho.discover`, if that was asked), ``network_``, ``history_``. Data
-    without a form raises a `NotAccepted` warning with the reason; ``form_`` is then the best candidate.
+    After fitting: ``form_``, ``network_``, ``history_``; if the form was learnt also ``form_errors_``, the standard
+    errors of its entries, and the evidence: ``discovery_`` with a verdict, ``search_`` without one. Data without a form
+    raises a `NotAccepted` warning with the reason; ``form_`` is then the best candidate. ``scalars`` in `fit`,
+    `predict` and `score` are quantities that no group touches, per point or per sample, as in `gortho.discover`.
 
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> y = (X[:, 0] ** 2 - X[:, 1] ** 2)[:, None] * X
@@ -338,7 +408,8 @@ class EquivariantRegressor(RegressorMixin, _Estimator):
     ((3, 2), True)
     """
 
-    discovery_: Discovery
+    _checks: ClassVar[dict[str, Any]] = {"allow_nd": True, "dtype": np.float64}
+    _judges = True
 
     def __init__(
         self,
@@ -386,44 +457,29 @@ class EquivariantRegressor(RegressorMixin, _Estimator):
         tags.regressor_tags.poor_score = True
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from inputs ``(N, n)``, ``(N, p, n)`` or ``(N, p·n)`` and targets ``(N, …)``."""
-        tuples, y, seed = self._read(X, y, {"allow_nd": True, "dtype": np.float64})
+    def _targets(self, y: np.ndarray, n: int) -> tuple[Tensor, Rep]:
         self._shape = y.shape[1:]
-        y, rep = as_targets(y, self.output, tuples.shape[-1])
-        if isinstance(self.form, str) and self.form == "learn":
-            self.form_ = self._learn(tuples, torch.as_tensor(y), rep, seed)
-        self.network_ = self._network(tuples, rep, seed)
-        return self._train(tuples, torch.as_tensor(y), seed)
+        y, rep = as_targets(y, self.output, n)
+        return torch.as_tensor(y), rep
 
-    def _learn(self, X: Tensor, y: Tensor, rep: Rep, seed: int) -> QuadraticForm:
-        if self.effort == "quick":
-            return self._search(X, y, rep, seed)
-        found = self.discovery_ = discover(
-            X, y, rep, seed=seed, set_like=self.set_like, names=self._names(X), settings=self.settings
-        )
-        if found.verdict is Verdict.FOUND and found.candidate is not None:
-            return found.candidate
-        return self._reject(X.shape[-1], found.candidate, found.reason, found.advice)
-
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, scalars: Any = None) -> np.ndarray:
         """Predictions in the shape in which y was given, float64."""
-        raw = self._raw(X)
+        raw = self._raw(X, scalars)
         return raw.reshape(len(raw), *self._shape)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, scalars: Any = None) -> float:
         """R², the share of explained variance, pooled over all components of y."""
-        truth, predicted = (np.asarray(v).reshape(len(v), -1) for v in (y, self.predict(X)))
+        truth, predicted = (np.asarray(v).reshape(len(v), -1) for v in (y, self.predict(X, scalars)))
         return r2_score(truth, predicted, sample_weight=sample_weight, multioutput="variance_weighted")
 
 
 class InvariantClassifier(ClassifierMixin, _Estimator):
     """Classification with p(class | gx) = p(class | x) for every g ∈ O(A), with a known form or one learnt.
 
-    Parameters as in `EquivariantRegressor`. A form is learnt by joint search on the indicators of the classes, whose
-    least squares fit is the class probability (a long search with effort "full"); a `NotAccepted` warning says when it
-    explains nothing or resamples of the data disagree on it. The network is then trained by cross-entropy. After
-    fitting: ``form_``, ``classes_``, ``network_``, ``history_``.
+    Parameters as in `EquivariantRegressor`. A form is learnt by the same search on the indicators of the classes, whose
+    least squares fit is the class probability, without a verdict; a `NotAccepted` warning says when it explains nothing
+    or resamples of the data disagree on it. The network is then trained by cross-entropy. After fitting: ``form_``,
+    ``classes_``, ``network_``, ``history_``; if the form was learnt, also ``form_errors_`` and ``search_``.
 
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> y = np.where(X[:, 0] ** 2 > X[:, 1] ** 2, "time", "space")
@@ -433,6 +489,8 @@ class InvariantClassifier(ClassifierMixin, _Estimator):
     """
 
     classes_: np.ndarray
+    _checks: ClassVar[dict[str, Any]] = {"dtype": None}
+    _judges = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -440,31 +498,36 @@ class InvariantClassifier(ClassifierMixin, _Estimator):
         tags.classifier_tags.poor_score = True
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from inputs ``(N, n)``, ``(N, p, n)`` or ``(N, p·n)`` and labels ``(N,)``."""
-        tuples, y, seed = self._read(X, y, {"dtype": None})
+    def _targets(self, y: np.ndarray, n: int) -> tuple[Tensor, Rep]:
         check_classification_targets(y)
         self.classes_, codes = np.unique(column_or_1d(y, warn=True), return_inverse=True)
-        classes = len(self.classes_)
-        labels = torch.eye(classes, dtype=torch.float64)[torch.as_tensor(codes)]
-        rep = DirectSum((Scalar(),) * classes)
-        if isinstance(self.form, str) and self.form == "learn":
-            binary = classes == 2
-            self.form_ = self._search(
-                tuples, labels[:, 1] if binary else labels, Scalar() if binary else rep, seed
-            )
-        self.network_ = self._network(tuples, rep, seed)
-        self.network_.calibrate(tuples, labels)
-        self.network_.y_scale.fill_(1.0)
-        self.network_.y_shift.copy_(labels.mean(dim=0).log())
-        loss: Loss = torch.nn.functional.cross_entropy
-        return self._train(tuples, labels, seed, loss=loss, calibrate=False)
+        labels = torch.eye(len(self.classes_), dtype=torch.float64)[torch.as_tensor(codes)]
+        return labels, DirectSum((Scalar(),) * len(self.classes_))
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def _learn(self, samples: Samples, seed: int) -> Frame | None:
+        binary = len(self.classes_) == 2
+        return super()._learn(samples.with_targets(samples.y[:, 1], Scalar()) if binary else samples, seed)
+
+    def _objective(self, net: EquivariantNet, samples: Samples) -> dict[str, Any]:
+        net.calibrate(samples.x, samples.y, *samples.scalars)
+        net.y_scale.fill_(1.0)
+        share = samples.y if samples.weights is None else samples.y * samples.weights[:, None]
+        net.y_shift.copy_(share.mean(dim=0).log())
+        return {"loss": _cross_entropy, "calibrate": False}
+
+    def predict_proba(self, X: Any, scalars: Any = None) -> np.ndarray:
         """Probabilities ``(N, classes)``, in the order of ``classes_``."""
-        return torch.softmax(torch.as_tensor(self._raw(X)), dim=1).numpy()
+        return torch.softmax(torch.as_tensor(self._raw(X, scalars)), dim=1).numpy()
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, scalars: Any = None) -> np.ndarray:
         """The most probable class of each sample."""
-        most_probable = self.predict_proba(X).argmax(axis=1)
+        most_probable = self.predict_proba(X, scalars).argmax(axis=1)
         return self.classes_[most_probable]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, scalars: Any = None) -> float:
+        """The share of samples whose class is right."""
+        return accuracy_score(y, self.predict(X, scalars), sample_weight=sample_weight)
+
+
+def _cross_entropy(prediction: Tensor, target: Tensor, weights: Tensor | None) -> Tensor:
+    return weighted_mean(cross_entropy(prediction, target, reduction="none"), weights)

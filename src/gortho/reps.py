@@ -194,20 +194,25 @@ class Tensor(Rep):
                 points, letters = _POINTS[: len(vectors)], _LETTERS[: len(vectors)]
                 subscripts = ",".join(["..." + points, *(f"...{i}{a}" for i, a in zip(points, letters))])
                 value = torch.einsum(f"{subscripts}->...{letters}", c, *vectors)
-            for first, second in term.pairs:
-                if second < self.up:
-                    assert metric.upper is not None
-                    pair = metric.upper
-                else:
-                    pair = torch.eye(n).to(X) if first < self.up else metric.lower
-                value = value[..., None, None] * pair
-            order = [*term.legs, *(position for pair_ in term.pairs for position in pair_)]
-            lead = value.ndim - self.rank
-            value = value.permute(*range(lead), *(lead + order.index(i) for i in range(self.rank)))
+            value = self.with_pairs(term, value, metric)
             total = value if total is None else total + value
         if total is None:  # no term at all, e.g. (2,0) of no vectors
             raise ValueError(f"{self} has no equivariant value to build from")
         return total
+
+    def with_pairs(self, term: Term, value: torch.Tensor, metric: Metric) -> torch.Tensor:
+        """Products of legs ``(..., n, …)`` with the metric at the term's pairs, all indices in their places."""
+        n = len(metric.lower)
+        for first, second in term.pairs:
+            if second < self.up:
+                assert metric.upper is not None
+                pair = metric.upper
+            else:
+                pair = torch.eye(n).to(value) if first < self.up else metric.lower
+            value = value[..., None, None] * pair
+        order = [*term.legs, *(position for pair_ in term.pairs for position in pair_)]
+        lead = value.ndim - self.rank
+        return value.permute(*range(lead), *(lead + order.index(i) for i in range(self.rank)))
 
     def fixed_values(self, form: Any, vectors: Any) -> torch.Tensor:
         """Values fixed by the stabiliser of ``vectors (k, n)`` in O(A), as a spanning set ``(m, *shape)`` (M4)."""

@@ -22,6 +22,7 @@ from gortho import checkpoints, checks
 from gortho.checkpoints import Ended, History, snapshot
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import LearnableForm
+from gortho.nn.framed import InFrame
 from gortho.samples.values import Samples
 from gortho.solvers import EXACT, Loss, evaluate, least_squares, scaled_mse, second_order, solvable
 
@@ -49,9 +50,7 @@ def split_indices(samples: int, validation: float, seed: int) -> tuple[Tensor, T
     return order[held_out:], order[:held_out]
 
 
-def check_data(
-    net: EquivariantNet, x: Any, y: Any, scalars: tuple[Any, Any], weights: Any = None
-) -> Samples:
+def check_data(net: EquivariantNet, x: Any, y: Any, scalars: tuple[Any, Any], weights: Any = None) -> Samples:
     """Read a whole data set as tensors of the network's dtype, or say what is wrong with it."""
     like = net.x_scale
     read: dict[str, Tensor | None] = {}
@@ -218,7 +217,9 @@ def fit(
                 history.how = Ended.PATIENCE
                 history.ended = f"no better validation loss for {patience} epochs"
                 break
-            order = torch.randperm(len(train), generator=torch.Generator().manual_seed(seed * 1_000_003 + epoch))
+            order = torch.randperm(
+                len(train), generator=torch.Generator().manual_seed(seed * 1_000_003 + epoch)
+            )
             total = 0.0
             for step in range(steps_per_epoch):
                 for group in optimizer.param_groups:
@@ -264,7 +265,9 @@ def fit(
     return history
 
 
-def predict(net: EquivariantNet, x: Any, point_scalars: Any = None, sample_scalars: Any = None) -> Tensor:
+def predict(
+    net: EquivariantNet | InFrame, x: Any, point_scalars: Any = None, sample_scalars: Any = None
+) -> Tensor:
     """Predict for a whole data set in pieces, after checking it."""
     given = [
         None if s is None else checks.as_tensor(s, "scalars").to(net.x_scale)

@@ -1,9 +1,21 @@
 """Discovery: one call from samples to a verdict (`discover`), and the one-solve spectral method (`spectral_form`)."""
 
 from gortho.discovery.discover import discover
+from gortho.discovery.large import Survey, survey
 from gortho.discovery.result import Discovery
 from gortho.discovery.search import Errors, Settings
 from gortho.discovery.spectral import SpectralForm, spectral_form
 from gortho.discovery.verdict import Evidence, Verdict
 
-__all__ = ["Discovery", "Errors", "Evidence", "Settings", "SpectralForm", "Verdict", "discover", "spectral_form"]
+__all__ = [
+    "Discovery",
+    "Errors",
+    "Evidence",
+    "Settings",
+    "SpectralForm",
+    "Survey",
+    "Verdict",
+    "discover",
+    "spectral_form",
+    "survey",
+]

@@ -159,6 +159,20 @@ def alternate(z: Tensor, functions: Tensor, A: Tensor, steps: int = 6) -> Correl
 
 
 def invariant_scalars(samples: Samples) -> Tensor:
+    """Those of the `scalar_values` that vary, ``(N, m)``."""
+    values = scalar_values(samples)
+    return values[:, varying(values)]
+
+
+def varying(values: Tensor) -> Tensor:
+    """Which columns are finite and not constant."""
+    if not values.shape[1]:
+        return torch.zeros(0, dtype=torch.bool)
+    spread = values.amax(0) - values.amin(0)
+    return (spread > 1e-9 * values.abs().amax(0)) & values.isfinite().all(0)
+
+
+def scalar_values(samples: Samples) -> Tensor:
     """Numbers made of x and y that no element of the group changes, whatever the form is, ``(N, m)``.
 
     Coefficients of a vector in the basis of the inputs; pairings of inputs with covectors and forms; traces.
@@ -182,6 +196,4 @@ def invariant_scalars(samples: Samples) -> Tensor:
             continue
     if not found:
         return x.new_zeros(len(x), 0)
-    values = torch.cat(found, 1)
-    spread = values.amax(0) - values.amin(0)
-    return values[:, (spread > 1e-9 * values.abs().amax(0)) & values.isfinite().all(0)]
+    return torch.cat(found, 1)

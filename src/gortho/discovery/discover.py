@@ -11,7 +11,7 @@ import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ from gortho.discovery.evidence import (
     spread,
     without_noise_eigenvalues,
 )
-from gortho.discovery.predictor import Fitted, Kind, Parts, committee, final_predictor
+from gortho.discovery.predictor import Fitted, Kind, Parts, committee, exact_law, final_predictor
 from gortho.discovery.result import Discovery, Peer, Provenance, Restart
 from gortho.discovery.search import Errors, Interrupted, Search, Settings, refit, relative_weights, search
 from gortho.discovery.spectral import SpectralForm, spectral_form
@@ -48,6 +48,9 @@ from gortho.reps import Rep
 from gortho.samples.door import enter, hopeless
 from gortho.samples.frame import Frame, form_distance, unit_form
 from gortho.samples.values import Samples
+
+if TYPE_CHECKING:
+    from gortho.discovery.large import Survey
 
 #: More samples than this are thinned at random, with a notice, unless the caller asks for more.
 MAX_SAMPLES = 50_000
@@ -82,6 +85,7 @@ def discover(
     settings: Settings | None = None,
     time_budget: float | None = None,
     max_samples: int | None = None,
+    known: Survey | None = None,
     watch: Watch | None = None,
 ) -> Discovery:
     """Is there a quadratic form whose group the data respects? Which one, how sure, and a predictor that respects it.
@@ -101,6 +105,7 @@ def discover(
         settings: sizes of the work.
         time_budget: seconds; the work is cut down to fit (roughly), which may cost certainty.
         max_samples: more samples than this (50,000 by default) are thinned at random, with a notice.
+        known: what a pass over all rows told, where X and y are a sample of them (`gortho.survey`).
         watch: called with (stage, share done, leading form) while it works.
 
     Ctrl-C ends the search with the best so far, judged UNDERDETERMINED.
@@ -124,6 +129,8 @@ def discover(
         max_samples=max_samples or MAX_SAMPLES,
         seed=seed,
     )
+    if known is not None:
+        notices = [*known.data.notices, *notices]
     refusal = hopeless(samples)
     if refusal:
         return Discovery(
@@ -136,7 +143,7 @@ def discover(
             notices=tuple(notices),
         )
     with one_thread():
-        return _discover(samples, as_errors(errors), settings or Settings(), seed, clock, watch, notices)
+        return _discover(samples, as_errors(errors), settings or Settings(), seed, clock, watch, notices, known)
 
 
 def as_errors(errors: str) -> Errors | None:
@@ -166,9 +173,10 @@ class Posed:
     given: Parts  # in the given coordinates
     frame: Frame
     unit: float  # of y
+    known: Survey | None = None  # of all rows, where the samples are some of them
 
     @classmethod
-    def of(cls, samples: Samples, seed: int) -> Posed:
+    def of(cls, samples: Samples, seed: int, known: Survey | None = None) -> Posed:
         """Held-out, validation and training parts, and the frame of the training part."""
         sizes = [min(5_000, max(4, len(samples) // 6)), min(3_000, max(4, len(samples) // 8))]
         test, validation, train = samples.split([*sizes, len(samples) - sum(sizes)], seed)
@@ -177,7 +185,7 @@ class Posed:
         white = [part.in_frame(frame) for part in (train, validation, test)]
         unit = float(white[0].y.abs().max())
         unit *= float((white[0].y / unit).square().mean().sqrt())
-        return cls(Parts(*(w.with_targets(w.y / unit) for w in white)), given, frame, unit)
+        return cls(Parts(*(w.with_targets(w.y / unit) for w in white)), given, frame, unit, known)
 
     def weighted(self, errors: Errors) -> Parts:
         """The parts with the weights that go with these errors."""
@@ -200,6 +208,18 @@ class Posed:
         return self.parts.train.rows(slice(0, 1)).values_in(back, y.double()) * self.unit
 
 
+@dataclass(frozen=True)
+class FoundForm:
+    """The form of a search, with refits for its errors and what was learnt on the way; all in the frame."""
+
+    search: Search
+    A: Tensor  # the best estimate: the mean of the refits, or the form of an exact law
+    refits: Tensor | None = None
+    law: Fitted | None = None  # the short polynomial that the law is, where it is one
+    spectral: SpectralForm | None = None
+    kernel: peers.KernelRidge | None = None
+
+
 def find_form(
     posed: Posed,
     *,
@@ -207,19 +227,18 @@ def find_form(
     errors: Errors | None,
     seed: int,
     clock: Clock,
-    progress: Callable[[str, float, Tensor], None],
-) -> tuple[Search, Tensor | None, SpectralForm | None, peers.KernelRidge]:
+    progress: Callable[[str, float, Tensor], None] = lambda stage, share, A: None,
+) -> FoundForm:
     """Search and refits: the one way to find a form. An interruption raises `Interrupted` with the best so far."""
     train = posed.parts.train.rows(slice(0, SEARCH_SAMPLES))
     validation = posed.parts.validation.rows(slice(0, VALIDATION_SAMPLES))
     with clock.stage("search"):
         kernel = peers.KernelRidge.fit(train, validation)
         spectral = _spectral(kernel, train)
-        starts = _starts(posed, train, spectral, settings, seed)
         found = search(
             train,
             validation,
-            starts,
+            _starts(posed, train, spectral, settings, seed),
             settings=settings,
             errors=errors,
             seed=seed,
@@ -228,23 +247,27 @@ def find_form(
         )
     try:
         with clock.stage("refits"):
+            law = exact_law(QuadraticForm(found.A), posed.parts, seed)
             matrices = refit(
                 Samples.cat([train, validation]),
-                found,
+                found if law is None else replace(found, A=law.form.matrix, errors=Errors.ABSOLUTE),
                 settings=settings,
                 seed=seed,
                 clock=clock,
                 progress=lambda share, A: progress("refits", share, A),
+                degree=None if law is None else law.options["degree"],
             )
     except KeyboardInterrupt:
         raise Interrupted(found) from None
-    return found, matrices, spectral, kernel
+    A = unit_form(matrices.mean(0)) if law is None else law.form.matrix
+    return FoundForm(found, A, matrices, law, spectral, kernel)
 
 
 def _starts(
     posed: Posed, train: Samples, spectral: SpectralForm | None, settings: Settings, seed: int
 ) -> list[Start]:
-    starts = correlation_starts(train) + stabiliser_starts(train)
+    starts = [] if posed.known is None else posed.known.starts(posed.frame)
+    starts += correlation_starts(train) + stabiliser_starts(train)
     if spectral is not None:
         starts.append(Start("spectral", unit_form(spectral.form.matrix)))
     if settings.given_axes:
@@ -274,9 +297,10 @@ def _discover(
     clock: Clock,
     watch: Watch | None,
     notices: list[str],
+    known: Survey | None,
 ) -> Discovery:
     """The stages, each a function of values; an interruption keeps what there is."""
-    posed = Posed.of(samples, seed)
+    posed = Posed.of(samples, seed, known)
     shares = _STAGES if settings.members == 1 else _STAGES_THEN_MEMBERS
 
     def progress(stage: str, share: float, A: Tensor) -> None:
@@ -285,20 +309,18 @@ def _discover(
             watch(stage, first + share * (last - first), str(posed.out(A)))
 
     interrupted = False
-    matrices = spectral = fitted = comparison = None
+    fitted = comparison = None
     try:
-        found, matrices, spectral, kernel = find_form(
-            posed, settings=settings, errors=errors, seed=seed, clock=clock, progress=progress
-        )
+        form = find_form(posed, settings=settings, errors=errors, seed=seed, clock=clock, progress=progress)
     except Interrupted as stop:
-        found, interrupted = stop.found, True
-    center = found.A if matrices is None else unit_form(matrices.mean(0))
-    A, zero = without_noise_eigenvalues(center, matrices)
+        form, interrupted = FoundForm(stop.found, stop.found.A), True
+    found, fitted = form.search, form.law
+    A, zero = without_noise_eigenvalues(form.A, form.refits)
     parts = posed.weighted(found.errors)
     steps = settings.predictor_steps
     try:
         with clock.stage("predictor"):
-            fitted = final_predictor(
+            fitted = fitted or final_predictor(
                 QuadraticForm(A),
                 parts,
                 steps=50 if interrupted else steps,
@@ -308,7 +330,7 @@ def _discover(
             )
         interrupted |= fitted.ended is Ended.INTERRUPTED
         A = fitted.form.matrix
-        if not interrupted:
+        if not interrupted and form.kernel is not None:
             with clock.stage("peers"):
                 comparison = compare(
                     fitted,
@@ -316,7 +338,7 @@ def _discover(
                     steps=steps,
                     seed=seed,
                     clock=clock,
-                    kernel=kernel,
+                    kernel=form.kernel,
                     progress=lambda share: progress("peers", share, A),
                 )
             if settings.members > 1 and fitted.kind is not Kind.POLYNOMIAL:
@@ -333,16 +355,14 @@ def _discover(
     except KeyboardInterrupt:
         interrupted = True
     return _result(
-        samples, posed, found, matrices, spectral, fitted, comparison, A, zero, interrupted, seed, clock, notices
+        samples, posed, form, fitted, comparison, A, zero, interrupted, seed, clock, notices
     )
 
 
 def _result(
     samples: Samples,
     posed: Posed,
-    found: Search,
-    matrices: Tensor | None,
-    spectral: SpectralForm | None,
+    form: FoundForm,
     fitted: Fitted | None,
     comparison: Comparison | None,
     A: Tensor,
@@ -353,11 +373,12 @@ def _result(
     notices: list[str],
 ) -> Discovery:
     """Judge, and put everything together."""
+    found, matrices = form.search, form.refits
     candidate = posed.out(A)
     evidence = None
     verdict, (reason, advice), sure = Verdict.UNDERDETERMINED, INTERRUPTED, 0.0
     if comparison is not None and not interrupted:
-        evidence = gathered(samples, found, matrices, spectral, comparison, A, zero, posed)
+        evidence = gathered(form, comparison, A, zero, posed)
         verdict, reason, advice = judge(evidence, candidate.group_name)
         sure = confidence(evidence) if verdict is Verdict.FOUND else 0.0
     notices = [*notices, *_few_notice(evidence, samples, posed, seed)]
@@ -393,17 +414,11 @@ def _result(
 
 
 def gathered(
-    samples: Samples,
-    found: Search,
-    matrices: Tensor | None,
-    spectral: SpectralForm | None,
-    comparison: Comparison,
-    A: Tensor,
-    zero: int,
-    posed: Posed,
+    form: FoundForm, comparison: Comparison, A: Tensor, zero: int, posed: Posed
 ) -> Evidence:
     """All measurements that the verdict rests on."""
-    around = None if matrices is None else spread(A, matrices, zero)
+    found, spectral = form.search, form.spectral
+    around = None if form.refits is None else spread(A, form.refits, zero)
     return Evidence(
         samples=len(posed.parts.train),
         **asdict(comparison.everyone),

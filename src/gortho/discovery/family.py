@@ -1,33 +1,23 @@
 """The linear family of predictors that the search projects onto (M12).
 
 For a given form A a predictor is Σ c · (features of the invariants) · (products of vectors and metric): linear in c, so
-the best one is a linear solve. The features are chosen so that laws as they come are within reach: powers, roots,
-logarithms and poles of each invariant and of each difference of points, products, and waves of all of them together.
+the best one is a linear solve. Its derivative by A, at fixed c, goes through the Gram matrix and, for tensors, through the
+metric in the legs.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
 from gortho.discovery.spectral import symmetric_basis
+from gortho.nn.features import SMALLEST_UNIT, SOFT, TupleFeatures, combine, features_for, weight_shape
 from gortho.reps import Covector, Metric, Rep, Scalar, Vector
 from gortho.samples.values import Samples
-
-#: Lengths of the waves, in units of the embedded invariants.
-LENGTHS = (0.7, 1.5, 3.0, 6.0)
-#: Roots, logarithms and poles are smooth within this share of an invariant's typical size.
-SOFT = 0.03
-#: Invariants are told from rounding down to this share of the vectors' squared length.
-SMALLEST_UNIT = 1e-9
-#: Products of two invariants, at most.
-MAX_PRODUCTS = 45
 
 
 @dataclass(frozen=True)
@@ -39,220 +29,196 @@ class Inputs:
     sample: Tensor | None  # (N, t)
     mask: Tensor | None  # (N, p), float
 
-    def rows(self, index: Tensor) -> Inputs:
-        """Some of them."""
-        parts = (self.x, self.point, self.sample, self.mask)
-        return Inputs(*(None if t is None else t[index] for t in parts))  # type: ignore[arg-type]
+    @property
+    def vectors(self) -> Tensor:
+        """The vectors, missing ones zero."""
+        return self.x if self.mask is None else self.x * self.mask[..., None]
 
 
-def inputs_of(samples: Samples) -> Inputs:
-    """The inputs of samples, scalars with mean zero and deviation one."""
+@dataclass(frozen=True)
+class Standard:
+    """Means and deviations of the scalars, by which they are standardised."""
 
-    def standard(s: Tensor | None) -> Tensor | None:
-        if s is None:
-            return None
-        flat = s.flatten(0, -2)
-        return (s - flat.mean(0)) / flat.std(0).clamp_min(1e-300).where(flat.std(0) > 0, 1.0)
+    point: Tensor | None
+    sample: Tensor | None
 
-    mask = None if samples.mask is None else samples.mask.to(samples.x)
-    return Inputs(samples.x, standard(samples.point_scalars), standard(samples.sample_scalars), mask)
+    @classmethod
+    def of(cls, samples: Samples) -> Standard:
+        """Those of these samples."""
+        return cls(*(None if s is None else _mean_and_deviation(s) for s in samples.scalars))
+
+    def inputs(self, samples: Samples) -> Inputs:
+        """The inputs of samples."""
+        point, sample = (
+            None if s is None or m is None else (s - m[0]) / m[1]
+            for s, m in zip(samples.scalars, (self.point, self.sample))
+        )
+        mask = None if samples.mask is None else samples.mask.to(samples.x)
+        return Inputs(samples.x, point, sample, mask)
+
+
+def _mean_and_deviation(s: Tensor) -> Tensor:
+    flat = s.flatten(0, -2)
+    deviation = flat.std(0, unbiased=False)
+    return torch.stack([flat.mean(0), torch.where(deviation > 0, deviation, 1.0)])
 
 
 def metric_of(A: Tensor) -> Metric:
     """A and its adjugate, ‖·‖_F = √n, finite for singular A, too: no wall between signatures (M7)."""
     values, Q = torch.linalg.eigh(A.detach())
-    small = values.abs().min()
-    if float(small) < 1e-7 * float(values.abs().max()):
-        A = A + 1e-7 * (Q[:, values.abs().argmin()][:, None] * Q[:, values.abs().argmin()])
+    weakest = int(values.abs().argmin())
+    if float(values[weakest].abs()) < 1e-7 * float(values.abs().max()):
+        A = A + 1e-7 * (Q[:, weakest, None] * Q[:, weakest])
     inverse = torch.linalg.inv(A)
     sign = torch.linalg.det(A.detach()).sign()
     return Metric(A, inverse * (sign * len(A) ** 0.5 / torch.linalg.matrix_norm(inverse)))
 
 
 class Family:
-    """Features of an ordered tuple's invariants, times legs.
+    """Features of the invariants of a tuple or a set, times products of vectors and metric.
 
     Args:
-        samples: what they are for; only shapes are looked at.
+        samples: what it is for; only shapes are looked at.
         columns: about so many unknowns in all.
         seed: seed of the waves.
+        soft: how smooth it is, see `gortho.nn.features.SOFT`.
+        degree: polynomials of the invariants up to this degree, and nothing else.
     """
 
-    def __init__(self, samples: Samples, columns: int, seed: int = 0, soft: float = SOFT):
-        self.soft = soft
+    def __init__(
+        self, samples: Samples, columns: int, seed: int = 0, soft: float = SOFT, degree: int | None = None
+    ):
         self.rep, self.n, self.points = samples.rep, samples.n, samples.points
-        counts = samples.network_options()
-        self.scalars = self.points * counts["point_scalars"] + counts["sample_scalars"]
-        self.legs = sum(
-            self.points ** len(term.legs) for part in self.rep.parts for term in part.terms()
-        )
         self.plain = self.rep == Scalar()
-        self.columns = columns
-        self._waves(seed)
+        self.legs = [len(term.legs) for part in self.rep.parts for term in part.terms()]
+        counts = samples.network_options()
+        point, sample = counts["point_scalars"], counts["sample_scalars"]
+        sizes = (self.points, point, sample, samples.set_like)
+        self.features = features_for(self.legs, *sizes, columns, seed, soft, degree)
+        self.shapes = [weight_shape(self.features, number, self.points) for number in self.legs]
 
-    @cached_property
-    def _pairs(self) -> tuple[Tensor, Tensor]:
-        i, j = torch.triu_indices(self.points, self.points, 1)
-        return i, j
+    @property
+    def columns(self) -> int:
+        """Number of unknowns."""
+        return sum(torch.Size(shape).numel() for shape in self.shapes)
 
-    def _waves(self, seed: int) -> None:
-        k = self.points
-        self.squares = k + k * (k - 1) // 2  # q of each vector and of each difference
-        variables = k * (k + 1) // 2 + k * (k - 1) // 2 + self.scalars
-        room = max(8, self.columns // self.legs)
-        generator = torch.Generator().manual_seed(seed)
-        # What a law is most likely made of comes first; the rest takes the room that is left.
-        left = room - 1 - variables
-        self.poles = left >= 2 * self.squares
-        left -= 2 * self.squares if self.poles else 0
-        self.single = left >= variables
-        left -= variables if self.single else 0
-        self.roots = left >= 2 * self.squares
-        left -= 2 * self.squares if self.roots else 0
-        i, j = torch.triu_indices(variables, variables)
-        count = max(0, min(len(i), left // 2, MAX_PRODUCTS))
-        if count < len(i):
-            chosen = torch.randperm(len(i), generator=generator)[:count].sort().values
-            i, j = i[chosen], j[chosen]
-        self.products = i, j
-        waves = max(0, left - count)
-        length = torch.tensor(LENGTHS, dtype=torch.float64)[
-            torch.randint(len(LENGTHS), (waves,), generator=generator)
-        ]
-        # Sparse directions: most laws look at few of the invariants at a time.
-        direction = torch.randn(variables, waves, dtype=torch.float64, generator=generator)
-        keep = torch.rand(variables, waves, generator=generator) < min(1.0, 2.5 / variables)
-        keep[torch.randint(variables, (waves,), generator=generator), torch.arange(waves)] = True
-        direction = direction * keep
-        norm = direction.norm(dim=0).clamp_min(1e-12)
-        size = torch.randn(waves, dtype=torch.float64, generator=generator).abs().clamp_min(0.2)
-        self.omega = direction / norm * size / length
-        self.phase = 2 * math.pi * torch.rand(waves, dtype=torch.float64, generator=generator)
-
-    def gram(self, A: Tensor, x: Tensor) -> Tensor:
-        """⟨x_i, x_j⟩ ``(N, p, p)``."""
-        return x @ A @ x.mT
-
-    def _variables(self, gram: Tensor) -> tuple[Tensor, Tensor]:
-        """Squares (of vectors and differences) and mixed products."""
-        own = gram.diagonal(dim1=1, dim2=2)
-        i, j = self._pairs
-        mixed = gram[:, i, j]
-        return torch.cat([own, own[:, i] + own[:, j] - 2 * mixed], 1), mixed
+    def gram(self, A: Tensor, inputs: Inputs) -> Tensor:
+        """⟨x_i, x_j⟩ ``(N, p, p)``; zero with missing points."""
+        return inputs.vectors @ A @ inputs.vectors.mT
 
     @torch.no_grad()
-    def units(self, A: Tensor, x: Tensor) -> Tensor:
-        """Typical sizes of the invariants ``(squares + mixed,)``."""
-        squares, mixed = self._variables(self.gram(A, x))
-        f = torch.cat([squares, mixed], 1).abs()
-        floor = SMALLEST_UNIT * x.square().sum((1, 2)).median()
-        return f.median(0).values.clamp_min(float(floor))
+    def units(self, A: Tensor, inputs: Inputs) -> Tensor:
+        """Typical sizes of the invariants."""
+        gram = self.gram(A, inputs)
+        floor = SMALLEST_UNIT * float(inputs.x.square().sum(2).median())
+        if isinstance(self.features, TupleFeatures):
+            sizes = self.features.invariants(gram).abs().median(0).values
+        else:
+            points, pairs = self.features.invariants(gram, inputs.mask)
+            off = ~torch.eye(gram.shape[1], dtype=torch.bool)
+            parts = (points.flatten(0, 1), pairs[:, off].flatten(0, 1) if gram.shape[1] > 1 else pairs.flatten(0, 2))
+            sizes = torch.cat([_median_of_seen(p.abs()) for p in parts])
+        return sizes.clamp_min(floor)
 
-    def features(self, gram: Tensor, inputs: Inputs, units: Tensor) -> Tensor:
-        """Functions of the invariants ``(N, features)``."""
-        squares, mixed = self._variables(gram)
-        b = torch.cat([squares, mixed], 1) / units
-        e = torch.asinh(b)
-        given = [s.flatten(1) for s in (inputs.point, inputs.sample) if s is not None]
-        b, e = torch.cat([b, *given], 1), torch.cat([e, *given], 1)
-        parts = [torch.ones_like(b[:, :1]), b]
-        if self.single:
-            parts.append(e)
-        q = b[:, : self.squares]
-        r = (q.square() + self.soft**2).sqrt()
-        if self.poles:
-            parts += [1 / r, q / r.square()]
-        if self.roots:
-            parts += [r.sqrt(), r.log()]
-        i, j = self.products
-        if len(i):
-            parts.append(b[:, i] * b[:, j])
-        if self.omega.shape[1]:
-            parts.append(torch.cos(e @ self.omega + self.phase))
-        return torch.cat(parts, 1)
+    def _evaluated(self, gram: Tensor, inputs: Inputs, units: Tensor) -> Tensor | list[Tensor]:
+        if isinstance(self.features, TupleFeatures):
+            return self.features(gram, inputs.point, inputs.sample, units)
+        return self.features(gram, inputs.point, inputs.sample, units, inputs.mask)
 
-    def basis(self, A: Tensor, inputs: Inputs) -> Tensor:
-        """All products of vectors and metric ``(N, legs, components)``; a single one for scalars."""
-        return tensor_basis(self.rep, A, inputs.x)
+    def weights(self, coefficients: Tensor) -> list[Tensor]:
+        """The flat coefficients, term by term."""
+        sizes = [torch.Size(shape).numel() for shape in self.shapes]
+        return [c.reshape(shape) for c, shape in zip(coefficients.split(sizes), self.shapes)]
 
     def design(self, A: Tensor, inputs: Inputs, units: Tensor) -> Tensor:
         """The matrix that takes coefficients to predictions, ``(N, components, columns)``."""
-        P = self.features(self.gram(A, inputs.x), inputs, units)
+        f = self._evaluated(self.gram(A, inputs), inputs, units)
         if self.plain:
-            return P[:, None]
-        B = self.basis(A, inputs)
-        return (B.mT[:, :, :, None] * P[:, None, None]).flatten(2)
+            return (f if isinstance(f, Tensor) else f[0])[:, None]
+        if isinstance(f, Tensor):
+            B = tensor_basis(self.rep, A, inputs.x)
+            return (B.mT[:, :, :, None] * f[:, None, None]).flatten(2)
+        return self._set_design(A, inputs, f)
+
+    def _set_design(self, A: Tensor, inputs: Inputs, f: list[Tensor]) -> Tensor:
+        """The design of a set: every function of the whole, of a point or of a pair times its vectors, summed."""
+        x = inputs.vectors
+        metric, lowered = metric_of(A), x @ A
+        whole, points, pairs = f
+        blocks = []
+        sizes = [part.size(self.n) for part in self.rep.parts]
+        for place, part in enumerate(self.rep.parts):
+            for term in part.terms():
+                v = [x if position < part.up else lowered for position in term.legs]
+                if not v:
+                    value = whole
+                elif len(v) == 1:
+                    value = torch.einsum("zim,zia->zma", points, v[0])
+                else:
+                    own = torch.einsum("zim,zia,zib->zmab", points, *v)
+                    value = torch.cat([own, torch.einsum("zijm,zia,zjb->zmab", pairs, *v)], 1)
+                value = part.with_pairs(term, value, metric).reshape(len(x), -1, sizes[place])
+                blocks.append(torch.nn.functional.pad(value, (sum(sizes[:place]), sum(sizes[place + 1 :]))))
+        return torch.cat(blocks, 1).mT
+
+    def _outputs(self, c: list[Tensor], A: Tensor, inputs: Inputs) -> Tensor:
+        """Predictions ``(N, components)`` from coefficients."""
+        if self.plain:
+            return c[0][:, None]
+        x = inputs.vectors
+        metric = metric_of(A) if _depends_on_form(self.rep) else Metric(A, A)
+        lowered, given = x @ A, iter(c)
+        values = [
+            part.assemble([next(given) for _ in part.terms()], x, lowered, metric) for part in self.rep.parts
+        ]
+        return torch.cat([v.reshape(len(x), -1) for v in values], 1)
 
     def jacobian(self, A: Tensor, inputs: Inputs, units: Tensor, coefficients: Tensor) -> Tensor:
         """Derivative of the predictions by the entries of A, ``(N, components, n, n)``, symmetric.
 
-        Features depend on A by the Gram matrix alone: one backward pass for each component serves all entries.
+        Features depend on A by the Gram matrix alone, so a pass for each of its entries, or one for each component of
+        the output, serves all entries of A.
         """
-        gram = self.gram(A, inputs.x)
-        weights = coefficients.reshape(self.legs, -1).mT
-        B = None if self.plain else self.basis(A, inputs)
-        components = 1 if B is None else B.shape[2]
-        if self.points * (self.points + 1) // 2 <= components:
-            c, slopes = self._slopes_forward(gram, inputs, units, weights)
-            slopes = slopes if B is None else torch.einsum("zlij,zlc->zcij", slopes, B)
+        gram, weights = self.gram(A, inputs), self.weights(coefficients)
+
+        def outputs(gram: Tensor) -> tuple[list[Tensor], Tensor]:
+            c = combine(self._evaluated(gram, inputs, units), weights, self.legs, self.points)
+            return c, self._outputs(c, A, inputs)
+
+        components = self.rep.size(self.n)
+        entries = self.points * (self.points + 1) // 2
+        if entries <= components:
+            slopes = gram.new_zeros(len(gram), components, *gram.shape[1:])
+            for i, j in torch.triu_indices(*gram.shape[1:]).mT.tolist():
+                tangent = torch.zeros_like(gram)
+                tangent[:, i, j] = tangent[:, j, i] = 1.0
+                slope = _directional(lambda g: outputs(g)[1], gram, tangent) / (1 if i == j else 2)
+                slopes[:, :, i, j] = slopes[:, :, j, i] = slope
         else:
-            c, slopes = self._slopes_backward(gram, inputs, units, weights, B)
-        J = torch.einsum("zcij,zia,zjb->zcab", slopes, inputs.x, inputs.x)
-        if B is not None and _depends_on_form(self.rep):
-            J = J + self._through_legs(A, inputs, c)
+            with torch.enable_grad():
+                gram = gram.detach().requires_grad_()
+                p = outputs(gram)[1]
+                each = [torch.autograd.grad(p[:, k].sum(), gram, retain_graph=True)[0] for k in range(components)]
+            slopes = torch.stack(each, 1)
+        x = inputs.vectors
+        J = torch.einsum("zcij,zia,zjb->zcab", slopes, x, x)
+        if _depends_on_form(self.rep):
+            c = [t.detach() for t in outputs(gram.detach())[0]]
+            directions = symmetric_basis(self.n)
+            through = [_directional(lambda form: self._outputs(c, form, inputs), A, d) for d in directions]
+            J = J + torch.einsum("zcm,mab->zcab", torch.stack(through, -1), directions)
         return (J + J.mT) / 2
 
-    def _slopes_forward(
-        self, gram: Tensor, inputs: Inputs, units: Tensor, weights: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Coefficients ``(N, legs)`` and their slopes by the Gram matrix, one forward pass for each of its entries."""
-        slopes = gram.new_zeros(len(gram), self.legs, *gram.shape[1:])
-        for i, j in torch.triu_indices(*gram.shape[1:]).mT.tolist():
-            tangent = torch.zeros_like(gram)
-            tangent[:, i, j] = tangent[:, j, i] = 1.0
-            with forward_ad.dual_level():
-                c = self.features(forward_ad.make_dual(gram, tangent), inputs, units) @ weights
-                c, slope = forward_ad.unpack_dual(c)
-            slopes[:, :, i, j] = slope / (1 if i == j else 2)
-            slopes[:, :, j, i] = slopes[:, :, i, j]
-        return c, slopes
 
-    def _slopes_backward(
-        self, gram: Tensor, inputs: Inputs, units: Tensor, weights: Tensor, B: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """Coefficients ``(N, legs)`` and the outputs' slopes by the Gram matrix, one backward pass for each output."""
-        with torch.enable_grad():
-            gram = gram.detach().requires_grad_()
-            c = self.features(gram, inputs, units) @ weights
-            p = c if B is None else torch.einsum("zl,zlc->zc", c, B)
-            each = [torch.autograd.grad(p[:, k].sum(), gram, retain_graph=True)[0] for k in range(p.shape[1])]
-        return c.detach(), torch.stack(each, 1)
-
-    def _through_legs(self, A: Tensor, inputs: Inputs, c: Tensor) -> Tensor:
-        """The part of the derivative that comes from A and A⁻¹ in the legs, coefficients held fixed."""
-        x, k = inputs.x, self.points
-        counts = [k ** len(term.legs) for part in self.rep.parts for term in part.terms()]
-        pieces = iter(c.split(counts, dim=1))
-        coefficients = [
-            [next(pieces).reshape(len(x), *(k,) * len(term.legs)) for term in part.terms()]
-            for part in self.rep.parts
-        ]
-
-        def outputs(form: Tensor) -> Tensor:
-            metric, lowered = metric_of(form), x @ form
-            values = [
-                part.assemble(given, x, lowered, metric) for part, given in zip(self.rep.parts, coefficients)
-            ]
-            return torch.cat([v.reshape(len(x), -1) for v in values], 1)
-
-        directions = symmetric_basis(self.n)
-        slopes = torch.stack([_directional(outputs, A, d) for d in directions], -1)
-        return torch.einsum("zcm,mab->zcab", slopes, directions)
+def _median_of_seen(values: Tensor) -> Tensor:
+    """Medians of columns over what is not zero: missing points leave zeros."""
+    return torch.stack([c[c > 0].median() if bool((c > 0).any()) else c.new_zeros(()) for c in values.unbind(1)])
 
 
 def _directional(function: Callable[[Tensor], Tensor], at: Tensor, direction: Tensor) -> Tensor:
     with forward_ad.dual_level():
-        return forward_ad.unpack_dual(function(forward_ad.make_dual(at, direction))).tangent
+        tangent = forward_ad.unpack_dual(function(forward_ad.make_dual(at, direction))).tangent
+    return torch.zeros_like(function(at)) if tangent is None else tangent
 
 
 def _depends_on_form(rep: Rep) -> bool:
@@ -267,21 +233,17 @@ def tensor_basis(rep: Rep, A: Tensor, x: Tensor) -> Tensor:
     if rep == Covector():
         return lowered
     metric = metric_of(A) if _depends_on_form(rep) else Metric(A, A)
-    k, n = x.shape[1:]
+    N, k, n = x.shape
     blocks: list[Tensor] = []
     sizes = [part.size(n) for part in rep.parts]
     for place, part in enumerate(rep.parts):
-        before, after = sum(sizes[:place]), sum(sizes[place + 1 :])
-        for number, term in enumerate(part.terms()):
-            legs = k ** len(term.legs)
-            choice = torch.eye(legs, dtype=x.dtype).reshape(legs, *(k,) * len(term.legs))
-            coefficients = [
-                (choice if other == number else choice.new_zeros(legs, *(k,) * len(t.legs))).expand(
-                    len(x), legs, *(k,) * len(t.legs)
-                )
-                for other, t in enumerate(part.terms())
-            ]
-            value = part.assemble(coefficients, x[:, None], lowered[:, None], metric)
-            value = value.reshape(len(x), legs, part.size(n))
-            blocks.append(torch.nn.functional.pad(value, (before, after)))
+        for term in part.terms():
+            value = x.new_ones(N, 1)
+            for position in term.legs:
+                v = x if position < part.up else lowered
+                lead = value.ndim - 2
+                value = value[:, :, None, ..., None] * v[(slice(None), None, slice(None), *[None] * lead)]
+                value = value.flatten(1, 2)
+            value = part.with_pairs(term, value, metric).reshape(N, -1, sizes[place])
+            blocks.append(torch.nn.functional.pad(value, (sum(sizes[:place]), sum(sizes[place + 1 :]))))
     return torch.cat(blocks, 1)

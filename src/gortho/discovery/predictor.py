@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,27 +13,33 @@ import torch
 from gortho.checkpoints import Ended, History
 from gortho.discovery.clock import Clock
 from gortho.discovery.peers import paired_p, squared_errors
+from gortho.discovery.projection import LEAST_DAMPING, Projection
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
-from gortho.nn.form import FixedForm, LearnableForm
+from gortho.nn.form import FixedForm
 from gortho.reps import as_rep
 from gortho.samples.values import Samples
-from gortho.solvers import NOTABLE, least_squares, solvable
 from gortho.training import fit, predict
 
 #: A polynomial that leaves less than this share of the variance unexplained is taken for the law itself.
 LAW = 1e-10
 #: A network counts as better than a short polynomial below this p of a paired test.
 CLEARLY = 0.05
+#: A polynomial of a higher degree is taken if it lowers the error to this share.
+NOTABLE = 0.99
+#: Weights of polynomials and of linear features, and rows that they are fitted to, at most; steps of the form.
+POLYNOMIAL_COLUMNS, LINEAR_COLUMNS, LINEAR_ROWS = 700, 300, 20_000
+POLYNOMIAL_STEPS = 12
 #: Final fits go through the samples at least so often: with many samples a fixed number of steps would be too few.
 PASSES = 25
 #: Second-order steps of a final fit to 2,000 samples.
-POLISH = 60
+POLISH = 40
 
 
 class Kind(enum.StrEnum):
     """What a predictor is."""
 
+    LINEAR = "a linear combination of functions of the invariants"
     POLYNOMIAL = "a short polynomial of the invariants"
     NETWORK = "a network of the invariants"
     COMMITTEE = "the mean of several networks of the invariants"
@@ -102,81 +108,98 @@ def final_predictor(
     clock: Clock,
     progress: Callable[[float], None],
 ) -> Fitted:
-    """A polynomial where one will do, with the form that suits it best; else a network around the form."""
-    options = {**parts.train.network_options(), "width": 64, "depth": 2, "seed": seed}
-    short = polynomial(form, parts, options)
-    progress(0.3)
-    if short is not None and short.validation < LAW:
-        return Fitted(short.form, short.network, Kind.POLYNOMIAL, options)
-    net = build_network(form, parts.train.rep, options).float()
-    history = fit_network(net, parts.train, parts.validation, steps, 5e-3, seed, clock)
+    """The best of a short polynomial, linear features and a network around the form, on validation data.
+
+    The simplest comes first: a later one must be clearly better. A polynomial moves the form to where it suits it best.
+    """
+    train, held = parts.train, parts.validation
+    best = polynomial(form, parts, seed)
+    progress(0.2)
+    linear = None if form.signature.zero else linear_predictor(form, train, seed)
+    if linear is not None and (best is None or not _as_good(best.network, linear.network, held)):
+        best = linear
+    options = {**train.network_options(), "width": 64, "depth": 2, "seed": seed}
+    net = build_network(form, train.rep, options).float()
+    history = fit_network(net, train, held, steps, 5e-3, seed, clock)
     net.double()
     progress(1.0)
-    if short is not None and _as_good(short.network, net, parts.validation):
-        return Fitted(short.form, short.network, Kind.POLYNOMIAL, options)
-    return Fitted(form, net, Kind.NETWORK, options, history.how)
+    if best is None or not _as_good(best.network, net, held):
+        return Fitted(form, net, Kind.NETWORK, options, history.how)
+    return replace(best, ended=history.how)
+
+
+def exact_law(form: QuadraticForm, parts: Parts, seed: int) -> Fitted | None:
+    """The short polynomial that the law is, with its form, if it is one."""
+    short = polynomial(form, parts, seed)
+    held = parts.validation
+    return short if short is not None and _error(short.network, held) < LAW * held.variance else None
+
+
+def polynomial(form: QuadraticForm, parts: Parts, seed: int) -> Fitted | None:
+    """The polynomial of the invariants, and the form that suits it best, of the lowest degree that will do.
+
+    If the law is such a polynomial, this is the best estimate that the samples allow: to rounding without noise. None
+    if there are too many unknowns for it, or the form is singular.
+    """
+    best: tuple[float, Fitted] | None = None
+    train = parts.train
+    for degree in range(3):
+        few = train.rows(slice(0, LINEAR_ROWS // train.rep.size(train.n)))
+        projection = Projection(few, 0, few.weights, seed, degree=degree)
+        columns = projection.family.columns
+        if form.signature.zero or columns > POLYNOMIAL_COLUMNS or len(projection.y.flatten()) < 2 * columns:
+            break
+        at = projection.refine(form.matrix, POLYNOMIAL_STEPS, LEAST_DAMPING)
+        moved = QuadraticForm(at.A)
+        if moved.signature != form.signature:
+            continue
+        fitted = _linear(moved, train, projection, {"features": 1, "degree": degree, "seed": seed}, Kind.POLYNOMIAL)
+        error = _error(fitted.network, parts.validation)
+        if best is None or error < NOTABLE * best[0]:
+            best = error, fitted
+        if best[0] < LAW * parts.validation.variance:
+            break
+    return None if best is None else best[1]
+
+
+def linear_predictor(form: QuadraticForm, train: Samples, seed: int) -> Fitted:
+    """Coefficients linear in fixed functions of the invariants: one solve."""
+    components = train.rep.size(train.n)
+    columns = min(LINEAR_COLUMNS, len(train) * components // 3)
+    few = train.rows(slice(0, LINEAR_ROWS // components))
+    projection = Projection(few, columns, few.weights, seed)
+    return _linear(form, train, projection, {"features": columns, "seed": seed}, Kind.LINEAR)
+
+
+def _linear(
+    form: QuadraticForm, train: Samples, projection: Projection, options: dict[str, Any], kind: Kind
+) -> Fitted:
+    """The solution of a projection at a form, as a network."""
+    at = projection.solve(form.matrix)
+    options = {**train.network_options(), **options}
+    net = build_network(form, train.rep, options)
+    linear: Any = net.coefficients
+    with torch.no_grad():
+        linear.units.copy_(at.units / form.n**0.5)
+        for parameter, w in zip(linear.weights, projection.family.weights(at.coefficients)):
+            parameter.copy_(w)
+        for shift, standard in (
+            (net.point_shift, projection.standard.point),
+            (net.sample_shift, projection.standard.sample),
+        ):
+            if standard is not None:
+                shift.copy_(standard)
+    return Fitted(form, net, kind, options)
+
+
+def _error(net: EquivariantNet, samples: Samples) -> float:
+    return float(squared_errors(predict(net, *samples.inputs), samples).mean())
 
 
 def _as_good(simple: EquivariantNet, net: EquivariantNet, held: Samples) -> bool:
     """Whether the network is not clearly better than the simple one, on the same validation samples."""
     errors = [squared_errors(predict(n, *held.inputs), held) for n in (net, simple)]
     return paired_p(*errors) > CLEARLY
-
-
-@dataclass(frozen=True)
-class Polynomial:
-    """A short polynomial of the invariants, with the form that suits it best."""
-
-    form: QuadraticForm
-    network: EquivariantNet
-    validation: float
-
-
-def polynomial(form: QuadraticForm, parts: Parts, options: dict[str, Any]) -> Polynomial | None:
-    """Gauss-Newton on the form and the polynomial part of a network, of the lowest order that will do.
-
-    If the law is such a polynomial, this is the best estimate that the samples allow: to rounding without noise. None
-    if there are too many unknowns for it, or the form is singular.
-    """
-    best = None
-    train, held, rep = parts.train, parts.validation, parts.train.rep
-    for order in range(3):
-        net = build_network(form, rep, options)
-        net.calibrate(train.x, train.y, *train.scalars)
-        net.check_values = False
-        weights = net.convex_stages()[order]
-        if form.signature.zero or not solvable(net, weights, train):
-            break
-        for _ in least_squares(net, weights, train, held):
-            pass
-        net.form = LearnableForm(form.n, start=form).double()
-        moving = [*net.form.parameters(), *weights]
-        scores = list(least_squares(net, moving, train, held, notable=1.0))
-        moved = _moved_form(net, form)
-        if not scores or moved is None:
-            continue
-        if best is None or scores[-1] < NOTABLE * best.validation:
-            best = Polynomial(moved, _with_form(moved, net, options), scores[-1])
-        if best.validation < LAW:
-            break
-    return best
-
-
-def _moved_form(net: Any, form: QuadraticForm) -> QuadraticForm | None:
-    """The form that a network has learnt, if it still has the signature and sign that the weights expect."""
-    A = net.form.matrix().detach()
-    moved = QuadraticForm(A)
-    kept_sign = float((moved.matrix * A).sum()) > 0
-    return moved if moved.signature == form.signature and kept_sign else None
-
-
-def _with_form(form: QuadraticForm, net: EquivariantNet, options: dict[str, Any]) -> EquivariantNet:
-    """The predictor with this form frozen inside and the weights of a network that learnt it."""
-    whole = build_network(form, net.rep, options)
-    whole.load_state_dict(
-        {k: v for k, v in net.state_dict().items() if not k.startswith("form.")}, strict=False
-    )
-    return whole
 
 
 def committee(

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gortho.discovery.family import SOFT, Family, inputs_of
+from gortho.discovery.family import Family, Standard
 from gortho.discovery.spectral import symmetric_basis
+from gortho.nn.features import SOFT
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 
@@ -55,14 +56,21 @@ class Projection:
         columns: about so many unknowns of the family.
         weights: of samples, ``(N,)``; squared errors are multiplied by them.
         seed: seed of the family.
-        soft: how smooth the family is.
+        soft, degree: how smooth the family is, and whether it is one of polynomials.
     """
 
     def __init__(
-        self, samples: Samples, columns: int, weights: Tensor | None = None, seed: int = 0, soft: float = SOFT
+        self,
+        samples: Samples,
+        columns: int,
+        weights: Tensor | None = None,
+        seed: int = 0,
+        soft: float = SOFT,
+        degree: int | None = None,
     ):
-        self.family = Family(samples, columns, seed, soft)
-        self.inputs = inputs_of(samples)
+        self.family = Family(samples, columns, seed, soft, degree)
+        self.standard = Standard.of(samples)
+        self.inputs = self.standard.inputs(samples)
         self.y = samples.y.reshape(len(samples), -1)
         weights = torch.ones(len(samples), dtype=self.y.dtype) if weights is None else weights
         self.root = (weights / weights.mean()).sqrt()
@@ -77,13 +85,15 @@ class Projection:
 
     def solve(self, A: Tensor, fine: bool = True) -> Solve:
         """The ridge of least expected error, and its predictor; ``fine`` where almost nothing may be left over."""
-        units = self.family.units(A, self.inputs.x)
+        units = self.family.units(A, self.inputs)
         D, size, y = self._design(A, units)
         values, V = torch.linalg.eigh(D.mT @ D)
-        at = self._ridged(A, units, D, size, y, values.clamp_min(0.0), V, RIDGES)
+        at = self._ridged(A, units, D, size, y, values.clamp_min(0.0), V, V.mT @ (D.mT @ y), RIDGES)
         if fine and at.criterion < FINE and len(D) > D.shape[1]:
-            _, sigma, Vt = torch.linalg.svd(torch.linalg.qr(D, mode="r")[1], full_matrices=False)
-            at = self._ridged(A, units, D, size, y, sigma.square(), Vt.mT, FINE_RIDGES)
+            Q, R = torch.linalg.qr(D)
+            U, sigma, Vt = torch.linalg.svd(R, full_matrices=False)
+            b = sigma * (U.mT @ (Q.mT @ y))
+            at = self._ridged(A, units, D, size, y, sigma.square(), Vt.mT, b, FINE_RIDGES)
         return at
 
     def _ridged(
@@ -95,15 +105,17 @@ class Projection:
         y: Tensor,
         values: Tensor,
         V: Tensor,
+        b: Tensor,
         ridges: tuple[float, ...],
     ) -> Solve:
-        b = V.mT @ (D.mT @ y)
         lam = torch.tensor(ridges, dtype=y.dtype).square()[:, None] * values.max()
         damped = 1 / (values + lam)
         h = values * damped
-        explained = ((2 - h) * damped * b.square()).sum(1)
-        left = (y.square().sum() - explained).clamp_min(0.0)
         rest = (len(y) - h.sum(1) - len(self.directions)).clamp_min(1.0)
+        if len(ridges) == len(RIDGES):
+            left = (y.square().sum() - ((2 - h) * damped * b.square()).sum(1)).clamp_min(0.0)
+        else:  # differences of squares have too few digits
+            left = (y[:, None] - D @ (V @ (damped * b).mT)).square().sum(0)
         best = int((left / rest.square()).argmin())
         inverse = (V * damped[best]) @ V.mT
         c = V @ (damped[best] * b)
@@ -166,4 +178,4 @@ class Projection:
 
     def predict(self, at: Solve, samples: Samples) -> Tensor:
         """Predictions ``(N, components)`` for samples in the same frame and units."""
-        return self.family.design(at.A, inputs_of(samples), at.units) @ at.coefficients
+        return self.family.design(at.A, self.standard.inputs(samples), at.units) @ at.coefficients

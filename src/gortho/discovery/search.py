@@ -66,7 +66,7 @@ class Settings:
     generations: int = 6
     finalists: int = 3
     refits: int = 8
-    predictor_steps: int = 400
+    predictor_steps: int = 300
     members: int = 1
     workers: int = 1
     given_axes: bool = True
@@ -90,6 +90,8 @@ ROWS_FOR_UNKNOWN, ROWS_FOR_ENTRY = 3, 4
 ROUNDS = ((1.0, 6, 6), (0.3, 6, 4), (0.03, 6, 3))
 #: The same for finalists: smoothness and steps.
 FINAL_ROUNDS = ((0.3, 7), (0.03, 12))
+#: Steps by which the scan sees whether the law is nearly exact at a start.
+QUICK_STEPS = 6
 #: Steps of a refit: it starts where the search ended.
 REFIT_STEPS = 4
 #: Smoothness of the two scans, and how far children are from their parents in the first and the last round.
@@ -213,6 +215,10 @@ def scan(samples: Samples, starts: list[Start], settings: Settings, seed: int, c
     bred: list[Start] = []
     for projection in projections(samples, SCAN, SCAN_SOFT, seed):
         pool = _scored(projection, starts)
+        ends = [(start, projection.refine(start.A, QUICK_STEPS)) for _, start in pool[:2]]
+        exact = [Start(start.label, at.A) for start, at in ends if at.criterion < NEARLY_EXACT]
+        if exact:
+            return exact
         for g in range(settings.generations):
             if clock.over() or pool[0][0] < NEARLY_EXACT:
                 break
@@ -317,10 +323,8 @@ def usual_criterion(projection: Projection, at: Solve) -> float:
 # Which errors
 
 
-def better_errors(
-    train: Samples, validation: Samples, one: Tensor, other: Tensor, seed: int
-) -> tuple[bool, float]:
-    """Whether the first form is the better one, and on which share of validation samples.
+def relative_wins(train: Samples, validation: Samples, absolute: Tensor, relative: Tensor, seed: int) -> float:
+    """The share of validation samples that the form found with relative errors explains better.
 
     Both forms are fitted both ways, with absolute and with relative errors, and compared sample by sample, so that no
     few samples decide.
@@ -331,12 +335,12 @@ def better_errors(
         part, test = whole.rows(slice(0, len(train))), whole.rows(slice(len(train), None))
         (projection,) = projections(part, LAST, [FINAL_ROUNDS[-1][0]], seed + 2)
         sizes = []
-        for A in (one, other):
+        for A in (absolute, relative):
             p = projection.predict(projection.solve(A), test)
             sizes.append((p - test.y.reshape(p.shape)).square().mean(1))
-        wins.append(float((sizes[0] < sizes[1]).double().mean() + 0.5 * (sizes[0] == sizes[1]).double().mean()))
-    share = sum(wins) / len(wins)
-    return share >= 0.5, share
+        ties = 0.5 * (sizes[1] == sizes[0]).double()
+        wins.append(float(((sizes[1] < sizes[0]).double() + ties).mean()))
+    return sum(wins) / len(wins)
 
 
 def search(
@@ -371,8 +375,10 @@ def search(
             # What one kind of errors found is a start for the other.
             starts = [*starts, *(Start(r.start, r.A) for r in finals)]
         if len(found) == 2:
-            first, share = better_errors(train, validation, found[0].A, found[1].A, seed)
-            best = replace(found[0] if first else found[1], wins=share if first else 1 - share)
+            share = relative_wins(train, validation, found[0].A, found[1].A, seed)
+            # Absolute errors are the plain choice: relative ones have to win by more than chance.
+            relative = share > 0.5 + len(validation) ** -0.5
+            best = replace(found[1], wins=share) if relative else replace(found[0], wins=1 - share)
         progress(1.0, best.A)
         return best
     except KeyboardInterrupt:
@@ -383,16 +389,25 @@ def search(
 
 
 def refit(
-    samples: Samples, found: Search, *, settings: Settings, seed: int, clock: Clock, progress: Progress
+    samples: Samples,
+    found: Search,
+    *,
+    settings: Settings,
+    seed: int,
+    clock: Clock,
+    progress: Progress,
+    degree: int | None = None,
 ) -> Tensor:
     """The form refitted to resamples, ``(refits, n, n)``, ‖A‖ = √n, each with a family of its own.
+
+    A law that is known to be a polynomial of some degree is refitted as such.
 
     Samples get random weights (the Bayesian bootstrap), the family other waves: the spread holds both the chance of the
     samples and the imperfection of the family.
     """
     whole = prepared(samples, found.errors)
     few, columns = few_for(whole, LAST)
-    jobs = [(few, columns, found.A, seed * 104_729 + r) for r in range(settings.refits)]
+    jobs = [(few, columns, found.A, seed * 104_729 + r, degree) for r in range(settings.refits)]
     forms: list[Tensor] = []
     step = max(1, settings.workers)
     for first in range(0, len(jobs), step):
@@ -403,11 +418,13 @@ def refit(
     return align_signs(torch.stack(forms), found.A)
 
 
-def _resampled(samples: Samples, columns: int, A: Tensor, seed: int) -> Tensor:
+def _resampled(samples: Samples, columns: int, A: Tensor, seed: int, degree: int | None) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     weights = -torch.rand(len(samples), dtype=torch.float64, generator=generator).clamp_min(1e-12).log()
     given = weights if samples.weights is None else weights * samples.weights
-    projection = Projection(samples, columns, given, seed, FINAL_ROUNDS[-1][0])
+    projection = Projection(samples, columns, given, seed, FINAL_ROUNDS[-1][0], degree)
+    if degree is not None:
+        return projection.refine(A, REFIT_STEPS, LEAST_DAMPING).A
     tame = projection.reweighted(robust_weights(projection, projection.solve(A)))
     return tame.refine(A, REFIT_STEPS, LEAST_DAMPING).A
 

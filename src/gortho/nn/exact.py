@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from gortho import checks
 from gortho.forms import QuadraticForm
+from gortho.nn.features import LinearCoefficients, features_for
 from gortho.nn.form import FixedForm, LearnableForm, as_form_module
 from gortho.nn.invariants import Committee, TupleCoefficients
 from gortho.nn.sets import SetCoefficients
@@ -36,6 +37,8 @@ class EquivariantNet(nn.Module):
         set_like: the points have no order; renumbering them does not change the output.
         width, depth: size of the coefficient network.
         members: so many coefficient networks, of which the mean is taken.
+        features: more than 0: coefficients are linear in fixed functions of the invariants, with about so many weights,
+            in place of a network (`gortho.nn.features`); with a degree of 0, 1 or 2, in their monomials alone.
         seed: seed of the weights.
 
     >>> import torch, gortho
@@ -58,6 +61,8 @@ class EquivariantNet(nn.Module):
         width: int = 64,
         depth: int = 2,
         members: int = 1,
+        features: int = 0,
+        degree: int | None = None,
         seed: int = 0,
     ):
         super().__init__()
@@ -66,6 +71,7 @@ class EquivariantNet(nn.Module):
             ("members", members, 1),
             ("width", width, 1),
             ("depth", depth, 0),
+            ("features", features, 0),
             ("point_scalars", point_scalars, 0),
             ("sample_scalars", sample_scalars, 0),
         ):
@@ -74,6 +80,7 @@ class EquivariantNet(nn.Module):
         self.form = as_form_module(form)
         self.rep = as_rep(output)
         self.n, self.points, self.set_like, self.members = self.form.n, points, set_like, members
+        self.features, self.degree = features, degree
         self.point_scalars, self.sample_scalars = point_scalars, sample_scalars
         self.settings = {"width": width, "depth": depth, "seed": seed}
         #: Whether forward looks for NaN and inf; training switches it off once the whole data set is checked.
@@ -103,6 +110,11 @@ class EquivariantNet(nn.Module):
 
     def _coefficients(self, width: int, depth: int) -> nn.Module:
         parts, singular = self.rep.parts, self.form.singular
+        if self.features:
+            legs = [len(t.legs) for part in parts for t in part.terms(singular)]
+            counts = self.point_scalars, self.sample_scalars, self.set_like
+            functions = features_for(legs, self.points, *counts, self.features, self.settings["seed"], degree=self.degree)
+            return LinearCoefficients(functions, parts, self.points, singular)
         if self.set_like:
             return SetCoefficients(parts, self.point_scalars, self.sample_scalars, width, depth, singular)
         scalars = self.points * self.point_scalars + self.sample_scalars

@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from . import chunks
 from .checks import as_float64
+from .chunks import Chunks, Piece, slices
 from .errors import DataError, missing
 from .raw import Raw
 from .sampling import BYTES, Limits, choose, sizes
@@ -106,41 +111,92 @@ def _npy_numbers(archive: zipfile.ZipFile, name: str) -> int:
     return math.prod(shape)
 
 
+def npz_chunks(path: Path, x: Any, y: Any, scalars: Any, memory: int | None, targets: bool | None = True) -> Chunks:
+    """Arrays of a numpy archive, which is read as a whole."""
+    return Chunks.of_arrays(read_npz(path, x, y, scalars, Limits(memory=memory), targets))
+
+
 def read_hdf5(path: Path, x: Any, y: Any, scalars: Any, limits: Limits, targets: bool | None = True) -> Raw:
     """Datasets of an HDF5 file, by name or path; only the rows that are used are kept in memory."""
+    with _datasets(path, x, y, scalars, targets) as (datasets, picked):
+        return _read_datasets(datasets, picked, limits)
+
+
+def hdf5_chunks(path: Path, x: Any, y: Any, scalars: Any, targets: bool | None = True) -> Chunks:
+    """The same datasets, not read yet."""
+    with _datasets(path, x, y, scalars, targets) as (datasets, picked):
+        total = _length(datasets, picked)
+        few = _raw({name: dataset[:2] for name, dataset in datasets.items()}, picked)
+    shapes = {"x": few.X, "y": few.y, "scalars": few.scalars}
+    step = chunks.PIECE
+    return replace(
+        Chunks.of_arrays(few),
+        pieces=tuple(
+            Piece(start, partial(hdf5_blocks, path.absolute(), _names(picked), start, min(start + step, total)))
+            for start in range(0, total, step)
+        ),
+        shapes={part: array.shape[1:] for part, array in shapes.items() if array is not None},
+        total=total,
+    )
+
+
+def hdf5_blocks(
+    path: Path, names: list[str], start: int, stop: int, rows: int | None = None
+) -> Iterator[np.ndarray]:
+    """Rows of datasets of an HDF5 file, side by side, block by block."""
     import h5py
 
+    with _undamaged(), h5py.File(path, "r") as file:
+        datasets = [file[name] for name in names]
+        width = sum(math.prod(dataset.shape[1:]) for dataset in datasets)
+        yield from slices(datasets, start, stop, rows or max(1, BLOCK // max(1, width)))
+
+
+@contextmanager
+def _undamaged() -> Iterator[None]:
+    """Within: what h5py says of a bad file is said as a DataError."""
     try:
-        with h5py.File(path, "r") as file:
-            names: list[str] = []
-            pandas: list[str] = []
-
-            def visit(name: str, item: Any) -> None:
-                if isinstance(item, h5py.Dataset):
-                    names.append(name)
-                elif "pandas_type" in item.attrs:
-                    pandas.append(name)
-
-            file.visititems(visit)
-            try:
-                picked = _picks(
-                    x, y, scalars, lambda name: isinstance(file.get(name), h5py.Dataset), names, targets
-                )
-            except DataError as error:
-                if not pandas:
-                    raise
-                raise DataError(
-                    f"{error}. The file holds the pandas table {pandas[0]!r}, in pandas' own layout, which "
-                    "is not read: save it by DataFrame.to_parquet or to_csv instead"
-                ) from None
-            return _read_datasets({name: file[name] for name in _names(picked)}, picked, limits)
+        yield
     except DataError:
         raise
     except (OSError, RuntimeError, KeyError) as error:
         raise DataError(f"the file is truncated or damaged ({error}): write it again") from None
 
 
-def _read_datasets(datasets: dict[str, Any], picked: dict[str, tuple[str, ...]], limits: Limits) -> Raw:
+@contextmanager
+def _datasets(
+    path: Path, x: Any, y: Any, scalars: Any, targets: bool | None
+) -> Iterator[tuple[dict[str, Any], dict[str, tuple[str, ...]]]]:
+    """The wanted datasets of an HDF5 file, open, and their names by part."""
+    import h5py
+
+    with _undamaged(), h5py.File(path, "r") as file:
+        names: list[str] = []
+        pandas: list[str] = []
+
+        def visit(name: str, item: Any) -> None:
+            if isinstance(item, h5py.Dataset):
+                names.append(name)
+            elif "pandas_type" in item.attrs:
+                pandas.append(name)
+
+        file.visititems(visit)
+        try:
+            picked = _picks(
+                x, y, scalars, lambda name: isinstance(file.get(name), h5py.Dataset), names, targets
+            )
+        except DataError as error:
+            if not pandas:
+                raise
+            raise DataError(
+                f"{error}. The file holds the pandas table {pandas[0]!r}, in pandas' own layout, which "
+                "is not read: save it by DataFrame.to_parquet or to_csv instead"
+            ) from None
+        yield {name: file[name] for name in _names(picked)}, picked
+
+
+def _length(datasets: dict[str, Any], picked: dict[str, tuple[str, ...]]) -> int:
+    """Rows of the datasets, which must be the same for all."""
     first = datasets[picked["x"][0]]
     for name, dataset in datasets.items():
         if not dataset.shape:
@@ -150,8 +206,12 @@ def _read_datasets(datasets: dict[str, Any], picked: dict[str, tuple[str, ...]],
                 f"{picked['x'][0]!r} has {len(first)} rows and {name!r} has {len(dataset)}: "
                 "they must have one row per sample each"
             )
+    return len(first)
+
+
+def _read_datasets(datasets: dict[str, Any], picked: dict[str, tuple[str, ...]], limits: Limits) -> Raw:
+    total = _length(datasets, picked)
     width = sum(math.prod(dataset.shape[1:]) for dataset in datasets.values())
-    total = len(first)
     rows = choose(total, limits.rows(width), limits.seed)
     arrays = {name: _read_rows(dataset, rows) for name, dataset in datasets.items()}
     return _raw(arrays, picked, rows=rows, notices=limits.notices(total, width))

@@ -1,9 +1,10 @@
-"""`read`: from a file on disk to checked samples."""
+"""`read`: from a file on disk to checked samples; `open_chunks`: to samples that are read block by block."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from . import checks, tables
-from .containers import read_hdf5, read_npz
+from .chunks import Chunks
+from .containers import hdf5_chunks, npz_chunks, read_hdf5, read_npz
 from .errors import DataError
 from .raw import Raw
 from .sampling import Limits, available_memory
@@ -71,7 +73,7 @@ def read(
     targets: bool | None = True,
     decimal: str = ".",
 ) -> Dataset:
-    """Reads samples from .npz, .h5/.hdf5 (arrays by name) or .csv, .tsv, .parquet (columns by name).
+    """Reads samples from .npz, .h5/.hdf5 (arrays by name), .csv, .tsv, .parquet or a folder of the latter (columns).
 
     Columns are given as a list or as "E,px:pz", point by point for samples of several points. Several arrays of x,
     as "position,dipole", each (N, n), are the points of a sample in this order. Scalars of a table are per sample
@@ -83,40 +85,95 @@ def read(
     """
     path = Path(path).expanduser()
     reader = _reader(path)
-    if decimal not in (".", ","):
-        raise DataError(f"decimal={decimal!r}: choose '.' or ','")
+    _check_decimal(decimal)
     if reader is tables.read_text:
         reader = partial(reader, decimal=decimal)
     budget = available_memory() if memory_budget is None else memory_budget
-    try:
+    with named(path):
         raw = reader(path, x, y, scalars, Limits(max_samples, budget, seed, targets is False), targets)
-        X = shape_points(raw.X, points)
-        p = X.shape[1] if X.ndim == 3 else 1
-        n, columns = X.shape[-1], raw.columns
-        names = checks.variable_names(n) if columns is None else tables.variable_names(columns, p)
-        point, sample = shape_scalars(raw, p, scalars_per_point)
-        target: np.ndarray | None = None
-        notices: list[str] = []
-        if raw.y is None:
-            X, point, sample = checks.check_inputs(X, point, sample, names=names, place=raw.place)
-        else:
-            target = shape_output(raw.y, output, n)
-            X, target, point, sample, _, notices = checks.check_samples(
-                X, target, point, sample, max_samples, seed, names=names, place=raw.place
-            )
+        shape = Shape(points, output, scalars_per_point)
+        return checked(raw, shape, str(path), max_samples=max_samples, seed=seed)
+
+
+def open_chunks(
+    path: str | os.PathLike[str],
+    *,
+    x: str | Sequence[str] | None = None,
+    y: str | Sequence[str] | None = None,
+    scalars: str | Sequence[str] | None = None,
+    decimal: str = ".",
+    memory_budget: int | None = None,
+) -> Chunks:
+    """The samples of a file, or of all Parquet files in a folder, to be read block by block; arguments as in `read`."""
+    path = Path(path).expanduser()
+    reader = _reader(path)
+    _check_decimal(decimal)
+    with named(path):
+        if reader is read_npz:
+            return npz_chunks(path, x, y, scalars, available_memory() if memory_budget is None else memory_budget)
+        if reader is read_hdf5:
+            return hdf5_chunks(path, x, y, scalars)
+        return tables.table_chunks(path, x, y, scalars, decimal=decimal)
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Within: errors about data name the file."""
+    try:
+        yield
     except DataError as error:
         raise DataError(f"{path.name}: {error}") from None
     except MemoryError:
         raise DataError(
             f"{path.name} does not fit in memory: lower max_samples, or use fewer columns"
         ) from None
-    return Dataset(X, target, point, sample, names, str(path), raw.notices + notices, raw.picked)
+
+
+def _check_decimal(decimal: str) -> None:
+    if decimal not in (".", ","):
+        raise DataError(f"decimal={decimal!r}: choose '.' or ','")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How the numbers of a file become samples: vectors in each, kind of output, whether scalars belong to points."""
+
+    points: int | None = None
+    output: str = "scalar"
+    scalars_per_point: bool = False
+
+
+def shaped(raw: Raw, shape: Shape) -> Dataset:
+    """Numbers as they stand in the file as samples, not checked yet."""
+    X = shape_points(raw.X, shape.points)
+    p = X.shape[1] if X.ndim == 3 else 1
+    n, columns = X.shape[-1], raw.columns
+    names = checks.variable_names(n) if columns is None else tables.variable_names(columns, p)
+    point, sample = shape_scalars(raw, p, shape.scalars_per_point)
+    target = None if raw.y is None else shape_output(raw.y, shape.output, n)
+    return Dataset(X, target, point, sample, names, "", raw.notices, raw.picked)
+
+
+def checked(
+    raw: Raw, shape: Shape, source: str, *, max_samples: int | None = None, seed: int = 0
+) -> Dataset:
+    """Numbers as they stand in the file as checked samples."""
+    d = shaped(raw, shape)
+    X, point, sample, target, notices = d.X, d.point_scalars, d.sample_scalars, d.y, d.notices
+    if target is None:
+        X, point, sample = checks.check_inputs(X, point, sample, names=d.names, place=raw.place)
+    else:
+        X, target, point, sample, _, more = checks.check_samples(
+            X, target, point, sample, max_samples, seed, names=d.names, place=raw.place
+        )
+        notices = notices + more
+    return Dataset(X, target, point, sample, d.names, source, notices, d.columns)
 
 
 def _reader(path: Path) -> Callable[..., Raw]:
     """The reader for the file's suffix, once its first bytes agree with it."""
     if path.is_dir():
-        raise DataError(f"{path} is a directory: give the file in it")
+        return tables.read_parquet
     if not path.exists():
         raise DataError(f"{path} does not exist: check the name and the current directory, {Path.cwd()}")
     reader = READERS.get(path.suffix.lower())

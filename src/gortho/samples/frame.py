@@ -51,6 +51,7 @@ class Frame:
     def of_moments(cls, second: Tensor) -> Frame:
         """The frame of given second moments E[xxᵀ], where the samples themselves are out of reach."""
         unit = second.diagonal().sqrt()
+        unit = torch.where(unit > 0, unit, 1.0)
         return cls(_whitener(second / unit[:, None] / unit) / unit)
 
     @property

@@ -13,7 +13,7 @@ class Raw:
     """Numbers as they stand in the file.
 
     `y` is None where no targets were asked for. `columns` are the names of X's columns, None for files of
-    arrays; `rows` are the numbers of the rows read, None for all; `line` tells the line of a row in a text file;
+    arrays; `rows` are the numbers of the rows read, None for all; `where` tells in words where a row stands;
     `picked` are the arrays or columns read, by their part in it ("x", "y", "scalars").
     """
 
@@ -24,9 +24,8 @@ class Raw:
     rows: np.ndarray | None = None
     notices: list[str] = field(default_factory=list)
     picked: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    line: Callable[[int], int] | None = None
+    where: Callable[[int], str] = "row {}".format
 
     def place(self, index: int) -> str:
         """Where a row that was read stands in the file, in words: by its line, or by its number from 0."""
-        row = index if self.rows is None else int(self.rows[index])
-        return f"row {row}" if self.line is None else f"line {self.line(row)}"
+        return self.where(index if self.rows is None else int(self.rows[index]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,37 +94,87 @@ def choose(total: int, limit: int, seed: int) -> np.ndarray:
     return np.sort(np.random.default_rng(seed).choice(total, limit, replace=False))
 
 
+def keys(seed: int, first: int, count: int) -> np.ndarray:
+    """A random key for each of the rows from number `first` on, no two alike: a function of seed and number alone.
+
+    So the rows with the smallest keys are the same whatever blocks a file is read in, and by whom. (SplitMix64.)
+
+    >>> bool((keys(7, 0, 9)[5:] == keys(7, 5, 4)).all())
+    True
+    """
+    state = np.random.SeedSequence(seed).generate_state(1, np.uint64)
+    z = state + np.arange(first + 1, first + count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """A uniform sample of at most `limit` rows of a source: those with the smallest keys, and their numbers.
+
+    Samples of parts of a source add up to the sample of the whole, in any order.
+
+    >>> x = np.arange(100.0)[:, None]
+    >>> whole = Kept.of(x, 0, 5, seed=1)
+    >>> parts = Kept.of(x[60:], 60, 5, seed=1) + Kept.of(x[:60], 0, 5, seed=1)
+    >>> bool((whole.in_order()[1] == parts.in_order()[1]).all())
+    True
+    """
+
+    limit: int
+    keys: np.ndarray
+    numbers: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def of(cls, block: np.ndarray, first: int, limit: int, seed: int, below: int | None = None) -> Kept:
+        """The sample of a block whose first row has the number `first`; of keys up to `below`, where that is known."""
+        drawn = keys(seed, first, len(block))
+        stay = np.arange(len(block)) if below is None else np.flatnonzero(drawn <= np.uint64(below))
+        stay = stay[_smallest(drawn[stay], limit)]
+        return cls(limit, drawn[stay], first + stay, block[stay])
+
+    @classmethod
+    def merge(cls, parts: Sequence[Kept]) -> Kept:
+        """The sample of all parts together."""
+        drawn = np.concatenate([part.keys for part in parts])
+        stay = _smallest(drawn, parts[0].limit)
+        numbers = np.concatenate([part.numbers for part in parts])[stay]
+        return cls(parts[0].limit, drawn[stay], numbers, np.concatenate([part.values for part in parts])[stay])
+
+    def __add__(self, other: Kept) -> Kept:
+        return Kept.merge([self, other])
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def in_order(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows and their numbers, in the order of the source."""
+        order = np.argsort(self.numbers)
+        return self.values[order], self.numbers[order]
+
+
+def _smallest(values: np.ndarray, count: int) -> np.ndarray:
+    """Indices of the `count` smallest values."""
+    return np.arange(len(values)) if len(values) <= count else np.argpartition(values, count - 1)[:count]
+
+
 def sample_stream(
     blocks: Iterable[np.ndarray], width: int, limit: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """A uniform sample of at most `limit` rows from a stream of blocks of rows, in their order.
 
-    Each row draws a random key and the smallest keys stay, so the length of the stream need not be known.
-    Returns the rows, their numbers in the stream, and the length of the stream.
+    The length of the stream need not be known. Returns the rows, their numbers in the stream, and its length.
     """
-    rng = np.random.default_rng(seed)
-    keys, numbers, values = np.empty(0), np.empty(0, dtype=np.int64), np.empty((0, width))
-    waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    parts = [Kept.of(np.empty((0, width)), 0, limit, seed)]
     total = held = 0
-    threshold = np.inf
-
-    def merge() -> None:
-        nonlocal keys, numbers, values, held, threshold
-        keys, numbers, values = (np.concatenate(part) for part in zip((keys, numbers, values), *waiting))
-        waiting.clear()
-        if len(keys) > limit:
-            stay = np.sort(np.argpartition(keys, limit)[:limit])
-            keys, numbers, values = keys[stay], numbers[stay], values[stay]
-            threshold = keys.max()
-        held = len(keys)
-
+    below = None
     for block in blocks:
-        drawn = rng.random(len(block))
-        stay = np.flatnonzero(drawn < threshold)
-        waiting.append((drawn[stay], total + stay, block[stay]))
+        parts.append(Kept.of(block, total, limit, seed, below))
         total += len(block)
-        held += len(stay)
+        held += len(parts[-1])
         if held > 2 * limit:
-            merge()
-    merge()
-    return values, numbers, total
+            parts = [Kept.merge(parts)]
+            held, below = limit, int(parts[0].keys.max())
+    return *Kept.merge(parts).in_order(), total

@@ -1,4 +1,4 @@
-"""Readers for tables with named columns: text (.csv, .tsv) and Parquet."""
+"""Readers for tables with named columns: text (.csv, .tsv), Parquet, and folders of Parquet files."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import csv
 import itertools
 import re
 import warnings
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
+from . import chunks
+from .chunks import Chunks, Piece
 from .errors import DataError, listed, missing
 from .raw import Raw
 from .sampling import Limits, sample_stream
@@ -28,11 +33,12 @@ DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 
 @dataclass(frozen=True)
 class Table:
-    """A table on disk: its header, and a stream of blocks of the wanted columns as float64."""
+    """A table on disk: its header, and pieces of the wanted columns; `total` rows, None where only reading tells."""
 
     header: list[str]
-    blocks: Callable[[list[str]], Iterator[np.ndarray]]
-    line: Callable[[int], int] | None = None  # of a row, where the table is text
+    pieces: Callable[[list[str]], list[Piece]]
+    total: int | None = None
+    where: Callable[[int], str] = "row {}".format
 
 
 def read_text(
@@ -51,18 +57,20 @@ def read_text(
 def read_parquet(
     path: Path, x: Columns, y: Columns, scalars: Columns, limits: Limits, targets: bool | None = True
 ) -> Raw:
-    """Columns of a Parquet file, which is read piece by piece."""
-    import pyarrow as pa
-
-    try:
-        return _read(_parquet_table(path), x, y, scalars, limits, targets)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"the file is truncated or damaged ({error}): write it again") from None
+    """Columns of a Parquet file, or of all Parquet files in a folder, which are read piece by piece."""
+    return _read(_parquet_table(path), x, y, scalars, limits, targets)
 
 
-def _read(
-    table: Table, x: Columns, y: Columns, scalars: Columns, limits: Limits, targets: bool | None
-) -> Raw:
+def table_chunks(
+    path: Path, x: Columns, y: Columns, scalars: Columns, targets: bool | None = True, decimal: str = "."
+) -> Chunks:
+    """The same columns, not read yet."""
+    parquet = path.is_dir() or path.suffix.lower() == ".parquet"
+    return _choose(_parquet_table(path) if parquet else _text_table(path, decimal), x, y, scalars, targets)
+
+
+def _choose(table: Table, x: Columns, y: Columns, scalars: Columns, targets: bool | None) -> Chunks:
+    """The wanted columns of a table."""
     repeated = sorted({name for name in table.header if table.header.count(name) > 1})
     if repeated:
         raise DataError(f"the header names {listed(repeated)} more than once: rename the columns")
@@ -72,22 +80,28 @@ def _read(
     if len(set(columns)) < len(columns):
         twice = [name for name in dict.fromkeys(columns) if columns.count(name) > 1]
         raise DataError(f"columns {listed(twice)} are used more than once: give each to x, y or scalars once")
-
-    width = len(columns)
-    values, rows, total = sample_stream(table.blocks(columns), width, limits.rows(width), limits.seed)
-    X, Y, S = np.split(values, [len(x_columns), len(x_columns) + len(y_columns)], axis=1)
-    notices += limits.notices(total, width)
-    picked = {"x": tuple(x_columns), "y": tuple(y_columns), "scalars": tuple(s_columns)}
-    return Raw(
-        X,
-        Y if y_columns else None,
-        S if s_columns else None,
-        columns=x_columns,
-        rows=rows,
-        notices=notices,
-        picked={part: names for part, names in picked.items() if names},
-        line=table.line,
+    parts = {"x": x_columns, "y": y_columns, "scalars": s_columns}
+    given = {part: tuple(names) for part, names in parts.items() if names}
+    return Chunks(
+        tuple(table.pieces(columns)),
+        {part: (len(names),) for part, names in given.items()},
+        tuple(f"column {name!r}" for name in columns),
+        table.total,
+        x_columns,
+        notices,
+        given,
+        table.where,
     )
+
+
+def _read(
+    table: Table, x: Columns, y: Columns, scalars: Columns, limits: Limits, targets: bool | None
+) -> Raw:
+    found = _choose(table, x, y, scalars, targets)
+    blocks = (block for piece in found.pieces for _, block in piece.blocks())
+    values, rows, total = sample_stream(blocks, found.width, limits.rows(found.width), limits.seed)
+    found.notices.extend(limits.notices(total, found.width))
+    return found.raw(values, rows)
 
 
 def pick(wanted: str | Sequence[str], header: list[str], what: str) -> list[str]:
@@ -192,45 +206,59 @@ def _text_table(path: Path, decimal: str) -> Table:
             "put a line with the names of the columns before it"
         )
 
-    def blocks(columns: list[str]) -> Iterator[np.ndarray]:
-        import pandas as pd
-
-        explained = False
-        try:
-            with (
-                warnings.catch_warnings(),
-                pd.read_csv(
-                    path,
-                    sep=delimiter,
-                    header=None,
-                    names=header,
-                    skiprows=skip,
-                    index_col=False,
-                    dtype={name: np.float64 if name in columns else str for name in header},
-                    skipinitialspace=True,
-                    encoding="utf-8-sig",
-                    decimal=decimal,
-                    chunksize=max(1, BLOCK // len(header)),
-                ) as reader,
-            ):
-                warnings.simplefilter("error", pd.errors.ParserWarning)
-                for chunk in reader:
-                    block = chunk[columns].to_numpy(np.float64)
-                    if not explained and np.isnan(block).any():  # missing cells, or short lines
-                        _explain(path, delimiter, decimal, skip, header, columns)
-                        explained = True
-                    yield block
-        except DataError:
-            raise
-        except (ValueError, pd.errors.ParserWarning) as error:
-            _explain(path, delimiter, decimal, skip, header, columns)
-            raise DataError(f"the file cannot be read as a table: {error}") from None
-
-    def line(row: int) -> int:
+    def where(row: int) -> str:
         below = (number for number, _ in _cells(path, delimiter) if number > skip)
-        return next(itertools.islice(below, row, None))
+        return f"line {next(itertools.islice(below, row, None))}"
 
-    return Table(header, blocks, line)
+    def pieces(columns: list[str]) -> list[Piece]:
+        read = partial(text_blocks, path.absolute(), delimiter, decimal, skip, header, columns)
+        return [Piece(0, read, where)]
+
+    return Table(header, pieces, None, where)
+
+
+def text_blocks(
+    path: Path,
+    delimiter: str,
+    decimal: str,
+    skip: int,
+    header: list[str],
+    columns: list[str],
+    rows: int | None = None,
+) -> Iterator[np.ndarray]:
+    """Columns of a text file below its header, block by block."""
+    import pandas as pd
+
+    explained = False
+    try:
+        with (
+            warnings.catch_warnings(),
+            pd.read_csv(
+                path,
+                sep=delimiter,
+                header=None,
+                names=header,
+                skiprows=skip,
+                index_col=False,
+                dtype={name: np.float64 if name in columns else str for name in header},
+                skipinitialspace=True,
+                encoding="utf-8-sig",
+                decimal=decimal,
+                chunksize=rows or max(1, BLOCK // len(header)),
+            ) as reader,
+        ):
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            for chunk in reader:
+                block = chunk[columns].to_numpy(np.float64)
+                if not explained and np.isnan(block).any():  # missing cells, or short lines
+                    _explain(path, delimiter, decimal, skip, header, columns)
+                    explained = True
+                yield block
+    except DataError:
+        raise
+    except (ValueError, pd.errors.ParserWarning) as error:
+        _explain(path, delimiter, decimal, skip, header, columns)
+        raise DataError(f"the file cannot be read as a table: {error}") from None
 
 
 def _delimiter(path: Path) -> str:
@@ -299,26 +327,102 @@ def _explain(
             raise DataError(f"line {line}, column {name!r}: {cell!r} is not a number: {fix}")
 
 
+def parquet_files(folder: Path) -> list[Path]:
+    """The Parquet files in a folder and below it, in the order of their names; hidden ones are left out."""
+    files = [
+        file
+        for file in sorted(folder.rglob("*.parquet"))
+        if file.is_file() and not any(part[0] in "._" for part in file.relative_to(folder).parts)
+    ]
+    if not files:
+        raise DataError("it is a directory without .parquet files: give a folder of Parquet files, or a file")
+    return files
+
+
+@contextmanager
+def _whole() -> Iterator[None]:
+    """Within: what pyarrow says of a bad file is said as a DataError."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"the file is truncated or damaged ({error}): write it again") from None
+
+
 def _parquet_table(path: Path) -> Table:
+    """A Parquet file, or those of a folder one after the other. The first of them has the header."""
+    import pyarrow.parquet as pq
+
+    folder = path.is_dir()
+    files = parquet_files(path) if folder else [path]
+    names = [file.relative_to(path).as_posix() if folder else file.name for file in files]
+    headers: list[list[str]] = []
+    groups: list[list[int]] = []  # rows of the row groups of each file
+    for file, name in zip(files, names):
+        try:
+            with _whole():
+                found = pq.read_metadata(file)
+                headers.append(list(found.schema.to_arrow_schema().names))
+        except DataError as error:
+            raise DataError(f"{name}: {error}" if folder else str(error)) from None
+        groups.append([found.row_group(k).num_rows for k in range(found.num_row_groups)])
+    firsts = np.cumsum([0, *(sum(rows) for rows in groups)]).tolist()
+
+    where = partial(_where, firsts, names if folder else None)
+
+    def pieces(columns: list[str]) -> list[Piece]:
+        made = []
+        for file, name, header, first, rows in zip(files, names, headers, firsts, groups):
+            for column in columns:
+                if column not in header:
+                    raise DataError(f"{name}: {missing('column', column, header)}")
+            for start, several in _runs(rows):
+                read = partial(parquet_blocks, file.absolute(), columns, several)
+                place = partial(_where, [first], [name] if folder else None)
+                made.append(Piece(first + start, read, place, name if folder else ""))
+        return made
+
+    return Table(headers[0], pieces, firsts[-1], where)
+
+
+def _where(firsts: list[int], names: list[str] | None, row: int) -> str:
+    """Where a row stands, by its number over all files, in words."""
+    k = bisect_right(firsts, row) - 1
+    return f"row {row}" if names is None else f"row {row - firsts[k]} of {names[k]}"
+
+
+def _runs(rows: list[int]) -> Iterator[tuple[int, list[int]]]:
+    """Neighbouring row groups of about a piece together: the number of the first row, and the groups."""
+    start = held = 0
+    several: list[int] = []
+    for group, count in enumerate(rows):
+        several.append(group)
+        held += count
+        if held >= chunks.PIECE or group == len(rows) - 1:
+            yield start, several
+            start, held, several = start + held, 0, []
+
+
+def parquet_blocks(
+    path: Path, columns: list[str], groups: list[int], rows: int | None = None
+) -> Iterator[np.ndarray]:
+    """Columns of some row groups of a Parquet file, block by block."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(path)
-    schema = file.schema_arrow
+    def numeric(kind: Any) -> bool:
+        tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+        return any(test(kind) for test in tests)
 
-    def numeric(kind: pa.DataType) -> bool:
-        return any(
-            test(kind)
-            for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
-        )
-
-    def blocks(columns: list[str]) -> Iterator[np.ndarray]:
-        for batch in file.iter_batches(batch_size=max(1, BLOCK // len(columns)), columns=columns):
+    with _whole(), pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(rows or max(1, BLOCK // len(columns)), groups, columns):
             for name in columns:
-                if not numeric(schema.field(name).type):
+                kind = batch.schema.field(name).type
+                if not numeric(kind):
                     raise DataError(
-                        f"column {name!r} has type {schema.field(name).type}, first value "
-                        f"{batch.column(name)[0].as_py()!r}, not numbers: convert or drop it"
+                        f"column {name!r} has type {kind}, first value {batch.column(name)[0].as_py()!r}, not numbers: "
+                        "convert or drop it"
                     )
             yield np.stack(
                 [
@@ -327,5 +431,3 @@ def _parquet_table(path: Path) -> Table:
                 ],
                 axis=1,
             )
-
-    return Table(list(schema.names), blocks)

@@ -1,0 +1,210 @@
+"""More rows than memory holds: one pass adds up what adds up, and the search gets a sample and better starts.
+
+The pass reads all rows once, alone or on the workers of a Dask cluster. It keeps a uniform sample of bounded size, the
+ranges and second moments of the columns, and the moments that correlations are told from (M11), so that the start by
+correlation comes from all rows. Search, fits and verdict then work with the sample.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gortho.discovery.correlation import SPLINES, Moments, scalar_values, spline_values, varying
+from gortho.discovery.discover import MAX_SAMPLES
+from gortho.discovery.starts import SCALARS, Start
+from gortho.forms import QuadraticForm
+from gortho.samples.chunks import Chunks
+from gortho.samples.door import as_targets
+from gortho.samples.errors import DataError, listed
+from gortho.samples.files import Dataset, Shape, checked, named, open_chunks, read, shaped
+from gortho.samples.frame import Frame
+from gortho.samples.sampling import Limits, available_memory
+from gortho.samples.stream import Plan, Progress, Totals, scan
+from gortho.samples.values import Samples
+
+#: Rows of the first look, which the frame and the ranks of the pass are taken from.
+FIRST_LOOK = 20_000
+#: Quantiles that ranks are told from.
+QUANTILES = 1_001
+#: Correlations are added up in so many rows at a time, which stay in the processor's cache.
+AT_A_TIME = 8_192
+#: Correlations are added up where a sample has no more monomials and functions than this.
+MOST_COLUMNS = 1_200
+#: Forms that are started from.
+FORMS = 3
+#: A range in all rows so many times that of the sample is told.
+WIDER = 10.0
+
+
+@dataclass(frozen=True)
+class Correlating:
+    """How blocks of rows become moments (M11): in which frame, with which functions of y.
+
+    Ranks come from quantiles of the first look. They need not be exact: any smooth functions of y do.
+    """
+
+    n: int
+    output: Any
+    frame: Frame
+    scalars: Tensor  # which of the numbers made of x and y are correlated with
+    quantiles: Tensor  # of each of them
+
+    @classmethod
+    def of(cls, x: np.ndarray, y: np.ndarray, output: Any) -> Correlating | None:
+        """From some rows; None where there is nothing to correlate, or too much."""
+        n = x.shape[-1]
+        frame = Frame.of(torch.as_tensor(x))
+        values = scalar_values(_samples(x, y, output).in_frame(frame))
+        scalars = varying(values).nonzero()[:SCALARS, 0]
+        m = x[0].size
+        if not len(scalars) or m * (m + 1) // 2 + m + SPLINES * len(scalars) > MOST_COLUMNS:
+            return None
+        shares = torch.linspace(0, 1, QUANTILES, dtype=torch.float64)
+        return cls(n, output, frame, scalars, torch.quantile(values[:, scalars], shares, dim=0))
+
+    def __call__(self, x: np.ndarray, y: np.ndarray | None) -> Moments:
+        """The moments of a block, as (1, monomials, functions of the first scalar, of the second, …)."""
+        assert y is not None
+        x = x.reshape(len(x), -1, self.n)
+        parts = [self._moments(x[k : k + AT_A_TIME], y[k : k + AT_A_TIME]) for k in range(0, len(x), AT_A_TIME)]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        return total
+
+    def _moments(self, x: np.ndarray, y: np.ndarray) -> Moments:
+        samples = _samples(x, y, self.output).in_frame(self.frame)
+        values = scalar_values(samples)[:, self.scalars]
+        shares = np.linspace(0, 1, QUANTILES)
+        functions = []
+        for value, quantiles in zip(values.unbind(1), self.quantiles.unbind(1)):
+            ranks = np.nan_to_num(np.interp(value.numpy(), quantiles.numpy(), shares), nan=0.5)
+            functions.append(spline_values(torch.as_tensor(ranks), SPLINES))
+        return Moments.of(samples.x, torch.cat(functions, 1))
+
+    def forms(self, moments: Moments) -> tuple[QuadraticForm, ...]:
+        """The forms, in the given coordinates, that correlate best; the best first."""
+        m = moments.points * moments.n
+        size = 1 + m * (m + 1) // 2 + m
+        found = []
+        for k in range(len(self.scalars)):
+            pick = torch.cat([torch.arange(size), size + SPLINES * k + torch.arange(SPLINES)])
+            found += replace(moments, total=moments.total[pick][:, pick]).correlations()
+        found.sort(key=lambda c: -c.strength * c.share)
+        return tuple(self.frame.form_out(c.A) for c in found[:FORMS])
+
+
+def _samples(x: np.ndarray, y: np.ndarray, output: Any) -> Samples:
+    x = x.reshape(len(x), -1, x.shape[-1])
+    targets, rep = as_targets(y, output, x.shape[-1])
+    return Samples(torch.as_tensor(x), torch.as_tensor(targets), rep)
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """A file, or a folder, as a discovery takes it: a sample, and what a pass over all rows told.
+
+    Attributes:
+        data: the samples: all rows where they are few, a random part of them where they are many.
+        totals: what was added up over all rows; None where `data` has all of them.
+        forms: the forms that correlate best with functions of y over all rows (M11), in the given coordinates.
+    """
+
+    data: Dataset
+    totals: Totals | None = None
+    forms: tuple[QuadraticForm, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Rows of the source, whether they are in the sample or not."""
+        return len(self.data.X) if self.totals is None else self.totals.rows
+
+    def starts(self, frame: Frame) -> list[Start]:
+        """The forms to start from, in a frame."""
+        return [Start("correlation of all rows", frame.form_in(form)) for form in self.forms]
+
+
+def survey(
+    path: str | os.PathLike[str],
+    *,
+    x: str | Sequence[str] | None = None,
+    y: str | Sequence[str] | None = None,
+    scalars: str | Sequence[str] | None = None,
+    points: int | None = None,
+    output: str = "scalar",
+    scalars_per_point: bool = False,
+    decimal: str = ".",
+    max_samples: int | None = None,
+    memory_budget: int | None = None,
+    seed: int = 0,
+    client: Any = None,
+    progress: Progress | None = None,
+) -> Survey:
+    """Read a file, or a folder of Parquet files, for `discover`, whatever its size.
+
+    Up to `max_samples` rows (50,000 by default) are read as `gortho.samples.read` reads them. Of more, one pass over all
+    rows keeps so many at random, and tells which forms to start from. Memory holds these and a block of the file.
+
+    Args:
+        path: a file, or a folder of Parquet files, with all columns in each.
+        x, y, scalars, points, output, scalars_per_point, decimal, memory_budget: as in `gortho.samples.read`.
+        max_samples: rows to keep at most.
+        seed: the same seed keeps the same rows, however and by whomever the file is read.
+        client: a `dask.distributed.Client`, whose workers read the pieces of the source by the same paths.
+        progress: called with the rows read so far, and all rows where their number is known.
+
+    Use it as ``seen = gortho.survey("jets", x="E,px:pz", y="mass")``, and then
+    ``gortho.discover(seen.data.X, seen.data.y, known=seen)``.
+    """
+    path = Path(path).expanduser()
+    columns = {"x": x, "y": y, "scalars": scalars, "decimal": decimal}
+    budget = available_memory() if memory_budget is None else memory_budget
+    chunks = open_chunks(path, **columns, memory_budget=budget)
+    limits = Limits(max_samples or MAX_SAMPLES, budget, seed)
+    shape = Shape(points, output, scalars_per_point)
+    with named(path):
+        limit = limits.rows(chunks.width)
+        small = chunks.at_most(limit)
+    if small:
+        options = {"points": points, "output": output, "scalars_per_point": scalars_per_point}
+        return Survey(read(path, **columns, **options, max_samples=limit, memory_budget=budget, seed=seed))
+    with named(path):
+        few = shaped(chunks.raw(*chunks.first_look(FIRST_LOOK)), shape)
+        if few.y is None:
+            raise DataError("there are no targets: name them by y=")
+        correlating = Correlating.of(few.X, few.y, output)
+        totals = scan(chunks, Plan(few.X.shape[-1], limit, seed, correlating), client, progress)
+        values, rows = totals.kept.in_order()
+        data = checked(chunks.raw(values, rows), shape, str(path), max_samples=limit)
+    forms = () if correlating is None else correlating.forms(totals.also)
+    notices = [thinned(limits, totals, chunks, bool(forms)), *beyond(totals, chunks), *data.notices]
+    return Survey(replace(data, notices=notices), totals, forms)
+
+
+def thinned(limits: Limits, totals: Totals, chunks: Chunks, started: bool) -> str:
+    """Tells that a part of the rows is used, and what comes from all of them."""
+    (notice,) = limits.notices(totals.rows, chunks.width)
+    return f"{notice}; ranges{' and the start by correlation' if started else ''} come from all rows"
+
+
+def beyond(totals: Totals, chunks: Chunks) -> list[str]:
+    """Tells of columns whose range in all rows is much wider than in the sample."""
+    values = totals.kept.values
+    wide = totals.high - totals.low > WIDER * (values.max(0) - values.min(0))
+    if not wide.any():
+        return []
+    names = [chunks.labels[k].removeprefix("column ").strip("'") for k in np.flatnonzero(wide)]
+    k = int(np.flatnonzero(wide)[0])
+    return [
+        f"the sample does not reach as far as all rows do in {listed(names)} (from {totals.low[k]:.4g} to "
+        f"{totals.high[k]:.4g} in {names[0]!r}, the sample from {values[:, k].min():.4g} to {values[:, k].max():.4g}): the "
+        "answer is for rows like those of the sample"
+    ]

@@ -1,0 +1,325 @@
+"""Fixed functions of the invariants, and coefficients that are linear in them (M12).
+
+Laws as they come are made of powers, roots, logarithms and poles of inner products and of distances, and of products
+and waves of them. A coefficient that is linear in such functions is fitted by one linear solve.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from gortho.reps import Tensor as TensorRep
+
+#: Lengths of the waves, in units of the embedded invariants.
+LENGTHS = (0.7, 1.5, 3.0, 6.0)
+#: Roots, logarithms and poles are smooth within this share of an invariant's typical size.
+SOFT = 0.03
+#: Invariants are told from rounding down to this share of the vectors' squared length.
+SMALLEST_UNIT = 1e-9
+#: Products of two invariants, at most.
+MAX_PRODUCTS = 45
+
+
+class Waves:
+    """cos(ωᵀe + b) with random ω of several lengths, most of them along few of the variables."""
+
+    def __init__(self, variables: int, count: int, generator: torch.Generator):
+        count = max(0, count)
+        length = torch.tensor(LENGTHS, dtype=torch.float64)[
+            torch.randint(len(LENGTHS), (count,), generator=generator)
+        ]
+        direction = torch.randn(variables, count, dtype=torch.float64, generator=generator)
+        keep = torch.rand(variables, count, generator=generator) < min(1.0, 2.5 / variables)
+        keep[torch.randint(variables, (count,), generator=generator), torch.arange(count)] = True
+        direction = direction * keep
+        size = torch.randn(count, dtype=torch.float64, generator=generator).abs().clamp_min(0.2)
+        self.omega = direction / direction.norm(dim=0).clamp_min(1e-12) * size / length
+        self.phase = 2 * math.pi * torch.rand(count, dtype=torch.float64, generator=generator)
+
+    def __len__(self) -> int:
+        return len(self.phase)
+
+    def __call__(self, e: Tensor) -> Tensor:
+        return torch.cos(e @ self.omega.to(e) + self.phase.to(e))
+
+
+def some_products(variables: int, most: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Pairs i ≤ j of variables, at most so many, chosen at random."""
+    i, j = torch.triu_indices(variables, variables)
+    count = max(0, min(len(i), most, MAX_PRODUCTS))
+    if count < len(i):
+        chosen = torch.randperm(len(i), generator=generator)[:count].sort().values
+        i, j = i[chosen], j[chosen]
+    return i, j
+
+
+class TupleFeatures:
+    """Functions of an ordered tuple's invariants ``(N, count)``, the same for every coefficient.
+
+    Args:
+        points: number of vectors.
+        scalars: number of given scalars, of points and samples together.
+        room: about so many functions.
+        degree: 0, 1 or 2: all monomials up to this degree and nothing else, whatever the room.
+    """
+
+    def __init__(
+        self,
+        points: int,
+        scalars: int,
+        room: int,
+        seed: int = 0,
+        soft: float = SOFT,
+        degree: int | None = None,
+    ):
+        self.points, self.soft, self.degree = points, soft, degree
+        self.pairs = torch.triu_indices(points, points, 1).unbind()
+        self.squares = points + len(self.pairs[0])  # q of each vector and of each difference
+        variables = self.squares + len(self.pairs[0]) + scalars
+        generator = torch.Generator().manual_seed(seed)
+        if degree is not None:
+            own = variables - len(self.pairs[0])  # differences are sums of the others
+            self.products = torch.triu_indices(own, own).unbind()
+            self.count = [1, 1 + own, 1 + own + len(self.products[0])][degree]
+            return
+        # What a law is most likely made of comes first; the rest takes the room that is left.
+        left = room - 1 - variables
+        self.poles = left >= 2 * self.squares
+        left -= 2 * self.squares if self.poles else 0
+        self.embedded = left >= variables
+        left -= variables if self.embedded else 0
+        self.roots = left >= 2 * self.squares
+        left -= 2 * self.squares if self.roots else 0
+        self.products = some_products(variables, left // 2, generator)
+        self.waves = Waves(variables, left - len(self.products[0]), generator)
+        self.count = (
+            1
+            + variables * (2 if self.embedded else 1)
+            + 2 * self.squares * (self.poles + self.roots)
+            + len(self.products[0])
+            + len(self.waves)
+        )
+
+    def invariants(self, gram: Tensor) -> Tensor:
+        """q of vectors and of differences, and mixed products ``(N, variables without scalars)``."""
+        own = gram.diagonal(dim1=1, dim2=2)
+        i, j = self.pairs
+        mixed = gram[:, i, j]
+        return torch.cat([own, own[:, i] + own[:, j] - 2 * mixed, mixed], 1)
+
+    def __call__(self, gram: Tensor, point: Tensor | None, sample: Tensor | None, units: Tensor) -> Tensor:
+        b = self.invariants(gram) / units
+        given = [s.flatten(1) for s in (point, sample) if s is not None]
+        if self.degree is not None:
+            b = torch.cat([b[:, : self.points], b[:, self.squares :], *given], 1)
+            i, j = self.products
+            return torch.cat([torch.ones_like(b[:, :1]), b, b[:, i] * b[:, j]], 1)[:, : self.count]
+        q, e = b[:, : self.squares], torch.cat([torch.asinh(b), *given], 1)
+        b = torch.cat([b, *given], 1)
+        parts = [torch.ones_like(b[:, :1]), b]
+        r = (q.square() + self.soft**2).sqrt()
+        if self.poles:
+            parts += [1 / r, q / r.square()]
+        if self.embedded:
+            parts.append(e)
+        if self.roots:
+            parts += [r.sqrt(), r.log()]
+        i, j = self.products
+        return torch.cat([*parts, b[:, i] * b[:, j], self.waves(e)], 1)
+
+
+class SetFeatures:
+    """Functions of an unordered set's invariants: of the whole, of each point and of each pair.
+
+    Args:
+        point_scalars, sample_scalars: number of given scalars.
+        room: about so many functions of the whole; points and pairs have fewer.
+    """
+
+    INVARIANTS = 5  # ⟨x_i, x_i⟩, ⟨x_i, mean⟩, q(x_i - mean), ⟨x_i, x_j⟩, q(x_i - x_j)
+
+    def __init__(
+        self,
+        point_scalars: int,
+        sample_scalars: int,
+        room: int,
+        seed: int = 0,
+        soft: float = SOFT,
+        degree: int | None = None,
+    ):
+        self.soft, self.degree = soft, degree
+        generator = torch.Generator().manual_seed(seed)
+        variables = 3 + point_scalars + sample_scalars
+        if degree is not None:
+            self.products = torch.triu_indices(variables, variables).unbind()
+            points = [1, 1 + variables, 1 + variables + len(self.products[0])][degree]
+            pairs = 1 + point_scalars if degree else 0
+            more = len(self.products[0]) if degree == 2 else 0
+            self.counts = [points + pairs + more, points + pairs, points + pairs + pairs + 1]
+            return
+        self.products = some_products(variables, max(room // 3, 6), generator)
+        self.point_waves = Waves(variables, room // 4, generator)
+        self.pair_waves = Waves(2, room // 8, generator)
+        points = 1 + variables + 3 + 8 + len(self.products[0]) + len(self.point_waves)
+        pairs = (9 + len(self.pair_waves)) * (1 + point_scalars)
+        self.whole_products = some_products(variables, room // 6, generator)
+        self.whole_waves = Waves(variables, room // 3, generator)
+        #: Functions by number of legs; those of two have a diagonal and the pairs.
+        self.counts = [
+            points + pairs + len(self.whole_products[0]) + len(self.whole_waves),
+            points + pairs,
+            points + pairs + pairs + 1,
+        ]
+
+    @staticmethod
+    def invariants(gram: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Invariants of points ``(N, k, 3)`` and of pairs ``(N, k, k, 2)``."""
+        k = gram.shape[1]
+        count = gram.new_full((len(gram),), float(k)) if mask is None else mask.sum(1)
+        own = gram.diagonal(dim1=1, dim2=2)
+        to_mean = gram.sum(2) / count[:, None]
+        centre = gram.sum((1, 2)) / count.square()
+        points = torch.stack([own, to_mean, own - 2 * to_mean + centre[:, None]], 2)
+        return points, torch.stack([gram, own[:, :, None] + own[:, None] - 2 * gram], 3)
+
+    def _points(self, b: Tensor, given: list[Tensor]) -> Tensor:
+        i, j = self.products
+        v = torch.cat([b, *given], 2)
+        if self.degree is not None:
+            all_ = torch.cat([torch.ones_like(b[:, :, :1]), v, v[:, :, i] * v[:, :, j]], 2)
+            return all_[:, :, : [1, 1 + v.shape[2], all_.shape[2]][self.degree]]
+        e = torch.asinh(b)
+        ev = torch.cat([e, *given], 2)
+        q = b[:, :, ::2]
+        r = (q.square() + self.soft**2).sqrt()
+        parts = [torch.ones_like(b[:, :, :1]), v, e, 1 / r, q / r.square(), r.sqrt(), r.log()]
+        return torch.cat([*parts, v[:, :, i] * v[:, :, j], self.point_waves(ev)], 2)
+
+    def _pairs(self, b: Tensor, point: Tensor | None) -> Tensor:
+        e, d = torch.asinh(b), b[..., 1:]
+        r = (d.square() + self.soft**2).sqrt()
+        if self.degree is not None:
+            f = b[..., : min(1, self.degree)]
+        else:
+            f = torch.cat([b, e, 1 / r, d / r.square(), r**-3, r.sqrt(), r.log(), self.pair_waves(e)], 3)
+        if point is None or not f.shape[3]:
+            return f
+        products = (point[:, :, None] * point[:, None]).unbind(3)
+        return torch.cat([f, *(f * s[..., None] for s in products)], 3)
+
+    def __call__(
+        self,
+        gram: Tensor,
+        point: Tensor | None,
+        sample: Tensor | None,
+        units: Tensor,
+        mask: Tensor | None = None,
+    ) -> list[Tensor]:
+        """Functions of the whole ``(N, m0)``, of points ``(N, k, m1)`` and of pairs ``(N, k, k, m2)``."""
+        k = gram.shape[1]
+        points, pairs = self.invariants(gram, mask)
+        b, c = points / units[:3], pairs / units[3:]
+        given = [] if point is None else [point]
+        given += [] if sample is None else [sample[:, None].expand(-1, k, -1)]
+        phi, psi = self._points(b, given), self._pairs(c, point)
+        other = 1 - torch.eye(k, dtype=gram.dtype, device=gram.device)
+        both = other if mask is None else other * mask[:, :, None] * mask[:, None]
+        psi = psi * both[..., None]
+        if mask is not None:
+            phi = phi * mask[..., None]
+        rows = psi.sum(2) / k
+        pooled = torch.cat([phi, rows], 2).mean(1)
+        means = torch.cat([b, *given], 2).mean(1)
+        if self.degree is None:
+            i, j = self.whole_products
+            whole = torch.cat([pooled, means[:, i] * means[:, j], self.whole_waves(torch.asinh(means))], 1)
+        else:
+            i, j = self.products
+            whole = torch.cat([pooled, means[:, i] * means[:, j]], 1)[:, : self.counts[0]]
+        ones = torch.ones_like(gram[..., None]) if mask is None else (mask[:, :, None] * mask[:, None])[..., None]
+        one_pair = torch.cat([psi, ones], 3)
+        return [whole, torch.cat([phi, rows], 2), one_pair]
+
+
+def features_for(
+    legs: Sequence[int],
+    points: int,
+    point_scalars: int,
+    sample_scalars: int,
+    set_like: bool,
+    columns: int,
+    seed: int = 0,
+    soft: float = SOFT,
+    degree: int | None = None,
+) -> TupleFeatures | SetFeatures:
+    """Features for terms with so many legs each, with about so many weights in all."""
+    if not set_like:
+        room = max(8, columns // sum(points**number for number in legs))
+        return TupleFeatures(points, points * point_scalars + sample_scalars, room, seed, soft, degree)
+    room = columns
+    while True:
+        features = SetFeatures(point_scalars, sample_scalars, room, seed, soft, degree)
+        if degree is not None:
+            return features
+        total = sum(weight_shape(features, number, points)[0] for number in legs)
+        if total <= columns or room < 12:
+            return features
+        room = int(0.8 * room)
+
+
+def combine(features: Tensor | list[Tensor], weights: Sequence[Tensor], legs: Sequence[int], k: int) -> list[Tensor]:
+    """Coefficients ``(N, k, …)`` of terms with so many legs, linear in the features.
+
+    With features of a tuple, weights are ``(k^legs, count)``; of a set, ``(count,)``.
+    """
+    found = []
+    for w, number in zip(weights, legs):
+        if isinstance(features, Tensor):
+            found.append((features @ w.mT).reshape(len(features), *(k,) * number))
+            continue
+        whole, points, pairs = features
+        if number == 0:
+            found.append(whole @ w)
+        elif number == 1:
+            found.append(points @ w)
+        else:
+            diagonal, off = w.split([points.shape[2], pairs.shape[3]])
+            found.append(torch.diag_embed(points @ diagonal) + pairs @ off)
+    return found
+
+
+class LinearCoefficients(nn.Module):
+    """Coefficients of a network that are linear in fixed features, for a tuple or a set."""
+
+    def __init__(
+        self, features: TupleFeatures | SetFeatures, parts: Sequence[TensorRep], points: int, singular: bool
+    ):
+        super().__init__()
+        self.features, self.points = features, points
+        self.legs = [[len(t.legs) for t in part.terms(singular)] for part in parts]
+        tuples = isinstance(features, TupleFeatures)
+        self.register_buffer("units", torch.ones(points**2 if tuples else SetFeatures.INVARIANTS))
+        flat = [number for part in self.legs for number in part]
+        self.weights = nn.ParameterList(nn.Parameter(torch.zeros(weight_shape(features, n, points))) for n in flat)
+
+    units: Tensor
+
+    def forward(
+        self, gram: Tensor, point_scalars: Tensor | None, sample_scalars: Tensor | None
+    ) -> list[list[Tensor]]:
+        f = self.features(gram, point_scalars, sample_scalars, self.units)
+        weights = iter(self.weights)
+        return [combine(f, [next(weights) for _ in part], part, gram.shape[1]) for part in self.legs]
+
+
+def weight_shape(features: TupleFeatures | SetFeatures, legs: int, points: int) -> tuple[int, ...]:
+    """Shape of the weights of a term with so many legs."""
+    if isinstance(features, TupleFeatures):
+        return (points**legs, features.count)
+    if legs > 2:
+        raise ValueError(f"{legs} legs over a set: at most two are supported by linear features")
+    return (features.counts[legs],)

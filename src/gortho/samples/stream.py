@@ -1,0 +1,185 @@
+"""One pass over samples of any number: `Totals` of what adds up, and a random sample of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from .chunks import Chunks, Piece
+from .sampling import Kept
+
+if TYPE_CHECKING:
+    from .frame import Frame
+
+#: Called with the rows read so far and those there are, None where that is not known.
+Progress = Callable[[int, int | None], None]
+
+
+class Adds(Protocol):
+    """Anything that adds up over rows."""
+
+    def __add__(self, other: Any) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a pass adds up: `n` coordinates make a vector, `limit` rows are kept, and `also` is taken of each block."""
+
+    n: int
+    limit: int
+    seed: int = 0
+    also: Callable[[np.ndarray, np.ndarray | None], Adds] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """What adds up over rows: totals of two parts, added in any order, are the totals of both together.
+
+    Attributes:
+        rows: how many there are.
+        vectors: how many vectors, those of all points.
+        second: Σ xxᵀ over all vectors, ``(n, n)``.
+        low, high: the range of each number of a row: x, y and scalars, end to end.
+        kept: a uniform sample of the rows.
+        also: what the plan adds up besides, or None.
+    """
+
+    rows: int
+    vectors: int
+    second: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    kept: Kept
+    also: Any = None
+
+    @classmethod
+    def of(cls, block: np.ndarray, first: int, chunks: Chunks, plan: Plan) -> Totals:
+        """The totals of a block of rows, of which the first has this number."""
+        x = chunks.part("x", block)
+        assert x is not None
+        flat = x.reshape(-1, plan.n)
+        return cls(
+            len(block),
+            len(flat),
+            flat.T @ flat,
+            block.min(0),
+            block.max(0),
+            Kept.of(block, first, plan.limit, plan.seed),
+            None if plan.also is None else plan.also(x, chunks.part("y", block)),
+        )
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(
+            self.rows + other.rows,
+            self.vectors + other.vectors,
+            self.second + other.second,
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+            self.kept + other.kept,
+            None if self.also is None else self.also + other.also,
+        )
+
+    @property
+    def frame(self) -> Frame:
+        """The frame of the second moments of all rows."""
+        import torch
+
+        from .frame import Frame
+
+        return Frame.of_moments(torch.as_tensor(self.second / self.vectors))
+
+
+def add_up(parts: Iterable[Totals]) -> Totals | None:
+    """The sum of parts as they come, neighbours in pairs, pairs of pairs and so on: few are held at a time.
+
+    Rounding errors grow with the logarithm of the number of parts; and the order, so the last digit, is that of `scan`
+    on several workers.
+    """
+    stack: list[tuple[int, Totals]] = []
+    for part in parts:
+        level = 0
+        while stack and stack[-1][0] == level:
+            part, level = stack.pop()[1] + part, level + 1
+        stack.append((level, part))
+    if not stack:
+        return None
+    total = stack.pop()[1]
+    while stack:
+        total = stack.pop()[1] + total
+    return total
+
+
+def of_piece(
+    piece: Piece, chunks: Chunks, plan: Plan, told: Callable[[int], None] | None = None
+) -> Totals | None:
+    """The totals of a piece; None if it is empty."""
+
+    def blocks() -> Iterator[Totals]:
+        for first, block in piece.finite_blocks(chunks.labels):
+            yield Totals.of(block, first, chunks, plan)
+            if told is not None:
+                told(len(block))
+
+    return add_up(blocks())
+
+
+def scan(chunks: Chunks, plan: Plan, client: Any = None, progress: Progress | None = None) -> Totals:
+    """One pass over all rows: piece by piece, or on the workers of a `dask.distributed.Client`.
+
+    Workers read the files themselves, by the same paths. Numbers that are not finite are a DataError that names the
+    first of them in its piece. Ctrl-C ends the pass, and the work of the workers, with nothing kept.
+    """
+    if client is None:
+        done = 0
+
+        def told(rows: int) -> None:
+            nonlocal done
+            done += rows
+            if progress is not None:
+                progress(done, chunks.total)
+
+        parts = (of_piece(piece, chunks, plan, told) for piece in chunks.pieces)
+        total = add_up(part for part in parts if part is not None)
+    else:
+        total = _scan_on(client, chunks, plan, progress)
+    if total is None:
+        raise ValueError("there are no rows")
+    return total
+
+
+def _scan_on(client: Any, chunks: Chunks, plan: Plan, progress: Progress | None) -> Totals | None:
+    from dask.distributed import as_completed
+
+    bare = replace(chunks, pieces=(), where="row {}".format)  # each task gets its own piece
+    shared = client.scatter((bare, plan), broadcast=True, hash=False)
+    level = [client.submit(_task, piece, shared, pure=False) for piece in chunks.pieces]
+    counts = [client.submit(_rows, part, pure=False) for part in level]
+    while len(level) > 1:
+        pairs = [level[k : k + 2] for k in range(0, len(level), 2)]
+        level = [client.submit(_sum, *pair, pure=False) if len(pair) == 2 else pair[0] for pair in pairs]
+    pairs = []  # what nobody holds on to, workers forget as soon as it is added
+    try:
+        done = 0
+        for future in as_completed(counts):
+            done += future.result()
+            if progress is not None:
+                progress(done, chunks.total)
+        return level[0].result() if level else None
+    except BaseException:
+        client.cancel([*counts, *level])
+        raise
+
+
+def _task(piece: Piece, shared: tuple[Chunks, Plan]) -> Totals | None:
+    return of_piece(piece, *shared)
+
+
+def _sum(a: Totals | None, b: Totals | None) -> Totals | None:
+    return a if b is None else b if a is None else a + b
+
+
+def _rows(totals: Totals | None) -> int:
+    return 0 if totals is None else totals.rows
