@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -21,7 +22,7 @@ from gortho import cli, progress, runs
 from gortho.samples import read, write
 from gortho.tasks import synthetic
 
-TINY = {"replicas": 4, "steps": 60, "drops": ((0.5, 2),), "refits": 4, "refit_steps": 60, "width": 16}
+TINY = {"starts": 4, "generations": 1, "refits": 4, "predictor_steps": 60}
 
 
 def law(X):
@@ -145,13 +146,20 @@ def test_found(found, run, folder):
     assert content["eigenvalues"] == pytest.approx([-1, 1], abs=0.05)
     assert content["errors"][0]["relative_mse"] < 1e-2
     assert max(row["error"] for row in content["equivariance"]) < 1e-8
-    assert content["facts"]["seed"] == "0" and content["facts"]["x read from"] == "E,p"
+    origin = content["provenance"]
+    assert origin["seed"] == 0 and origin["source"] == {
+        "file": "data.csv",
+        "columns": {"x": ["E", "p"], "y": ["y"]},
+    }
+    assert origin["errors"] == "absolute" and origin["predictor"] == "a short polynomial of the invariants"
+    assert {"search", "refits", "peers"} <= set(origin["stages"])
+    assert origin["seconds"] == pytest.approx(sum(origin["stages"].values()))
     assert any("columns by name" in notice for notice in content["notices"])
     assert "<html" in (folder / "page.html").read_text() and "E²" in (folder / "page.html").read_text()
 
 
 def test_progress_goes_to_stderr(found, folder):
-    for part in ("search: q(x) = ", "predictor: ", "[O(1,1)]", "Saved run", "Report: "):
+    for part in ("search: q(x) = ", "refits: ", "peers: ", "[O(1,1)]", "Saved run", "Report: "):
         assert found.stderr.count(part) >= 1
     assert "Warning" not in found.stderr
     # no terminal: a line for each stage, and nothing that moves
@@ -217,6 +225,7 @@ def test_options_reach_the_search(tmp_path, recorded):
     path = save(tmp_path / "pairs.csv", X=X, mass=m, force=X[:, 0], spare=m[:, 0])
     options = ["--x", "E_0:p_2", "--y", "force_0,force_1", "--points", 3, "--scalars", "mass_0:mass_2"]
     options += ["--scalars-per-point", "--output", "vector", "--set", "--names", "t, z", "--seed", 7]
+    options += ["--errors", "relative", "--workers", 2]
     result = call("discover", path, *options, "--time-budget", 20, "--max-samples", 50, "--effort", "quick")
     assert result.exit_code == 0, result.output
     (got,) = recorded
@@ -224,7 +233,7 @@ def test_options_reach_the_search(tmp_path, recorded):
     assert got["scalars"]["point"].shape == (50, 3, 1) and set(got["scalars"]) == {"point"}
     assert got["output"] == "vector" and got["set_like"] and got["names"] == ["t", "z"] and got["seed"] == 7
     assert got["time_budget"] == 20 and got["max_samples"] == 50
-    assert got["settings"] == gortho.Settings(**TINY)
+    assert got["settings"] == gortho.Settings(**TINY, workers=2) and got["errors"] == "relative"
     assert "50 of the 300 rows" in result.stdout
 
 
@@ -239,6 +248,7 @@ def test_arrays_by_name_scalars_of_samples_and_sums(tmp_path, recorded):
         got["output"] == "scalar + 2*vector"
         and (got["y"] == y).all()
         and got["settings"] == gortho.Settings()
+        and got["errors"] == "auto"
     )
     assert (got["scalars"]["sample"][:, 0] == X[:, 0]).all() and got["names"] == ("x0", "x1")
 
@@ -276,13 +286,13 @@ def test_several_arrays_and_columns_of_targets(tmp_path):
 def test_target_columns(tmp_path, run):
     found = gortho.Discovery.load(run)
     assert runs.target_columns(found) == ["y"]
-    found.facts["y read from"] = "D_x,D_y"
-    assert runs.target_columns(found) == ["D_x", "D_y"]
+    for columns, named in (({"y": ("D_x", "D_y")}, ["D_x", "D_y"]), ({}, ["y"])):
+        source = replace(found.provenance.source, columns=columns)
+        other = replace(found, provenance=replace(found.provenance, source=source))
+        assert runs.target_columns(other) == named
     for columns, written in ((["D_x", "D_y"], ["D_x", "D_y"]), (["D"], ["D_0", "D_1"])):
         write(tmp_path / "p.csv", inputs(5), columns)
         assert list(pd.read_csv(tmp_path / "p.csv")) == written
-    del found.facts["y read from"]
-    assert runs.target_columns(found) == ["y"]
 
 
 def test_decimal_commas(tmp_path, recorded, run):
@@ -326,7 +336,6 @@ def test_bad_input(tmp_path, data):
     refused("discover", data, "--names", "a,b,c", says="3 names")
     refused("discover", data, "--points", 3, says="split evenly")
     refused("discover", save(tmp_path / "nan.npz", X=np.where(X > 2, np.nan, X), y=law(X)), says="NaN")
-    refused("discover", save(tmp_path / "units.npz", X=X * [1, 1e7], y=law(X)), says="mixed units")
     refused("discover", save(tmp_path / "rows.npz", X=X, y=law(X)[:-1]), says=("300", "299"))
     (tmp_path / "text.csv").write_text("a,b,y\n1,2,3\n1,two,3\n")
     refused("discover", tmp_path / "text.csv", says=("line 3", "'two'"))
@@ -352,7 +361,15 @@ def test_destinations_are_checked_before_the_search(tmp_path, data, recorded):
 
 @pytest.mark.parametrize(
     "options",
-    [["--seed", "-1"], ["--time-budget", "0"], ["--effort", "great"], ["--points", "0"], ["--what"]],
+    [
+        ["--seed", "-1"],
+        ["--time-budget", "0"],
+        ["--effort", "great"],
+        ["--points", "0"],
+        ["--errors", "squared"],
+        ["--workers", "0"],
+        ["--what"],
+    ],
 )
 def test_bad_options(data, options):
     result = call("discover", data, *options)
@@ -450,8 +467,7 @@ def test_damaged_run(tmp_path, run, data):
 
 def test_a_run_that_was_not_accepted_warns(tmp_path, run, data):
     found = gortho.Discovery.load(run)
-    found.verdict, found.reason = gortho.Verdict.NONE, "Because."
-    found.save(tmp_path / "doubt")
+    replace(found, verdict=gortho.Verdict.NONE, reason="Because.").save(tmp_path / "doubt")
     result = call("predict", tmp_path / "doubt", data, "--out", tmp_path / "p.csv")
     assert result.exit_code == 0
     assert result.stderr.strip() == "Warning: the form of this run was not accepted (NONE): Because."
@@ -532,19 +548,19 @@ def test_check_detects_another_law(tmp_path, run):
 
 def test_check_detects_a_tampered_form(tmp_path, run, data):
     found = gortho.Discovery.load(run)
-    found.candidate = gortho.QuadraticForm([[1.0, 0.2], [0.2, -1.0]], found.names)
-    found.save(tmp_path / "tampered")
+    other = gortho.QuadraticForm([[1.0, 0.2], [0.2, -1.0]], found.names)
+    replace(found, candidate=other).save(tmp_path / "tampered")
     result = call("check", tmp_path / "tampered", data)
-    # The stated form is the one that predicts, so its predictions are off.
-    assert result.exit_code == 1 and "another law" in result.stdout
+    assert result.exit_code == 1 and re.search(r"the equivariance error \S+ is above 1e-08", result.stdout)
 
 
 def test_check_of_rotations_has_one_line(tmp_path, run, data):
     found = gortho.Discovery.load(run)
-    found.candidate = gortho.QuadraticForm([[1.0, 0.0], [0.0, 1.0]], found.names)
-    found.save(tmp_path / "round")
-    words = call("check", tmp_path / "round", data).stdout
-    assert words.count("equivariance error") == 1 and "equivariance error, rotations: " in words
+    form = gortho.QuadraticForm([[1.0, 0.0], [0.0, 1.0]], found.names)
+    replace(found, candidate=form).save(tmp_path / "round")
+    lines = call("check", tmp_path / "round", data).stdout.splitlines()
+    (measured,) = (line for line in lines if line.startswith("equivariance error"))
+    assert measured.startswith("equivariance error, rotations: ")
 
 
 def test_check_detects_a_broken_symmetry(monkeypatch, run, data):
@@ -558,10 +574,8 @@ def test_check_detects_a_broken_symmetry(monkeypatch, run, data):
 
 def test_demo(monkeypatch, tmp_path, run):
     truth = synthetic(samples=10, seed=0)
-    stored = gortho.Discovery.load(run)
-    stored.candidate, stored.network, stored.names = truth.form, None, truth.form.names
-    stored.entry_errors = stored.eigenvalue_errors = None
-    stored.restarts = []
+    bare = {"network": None, "entry_errors": None, "eigenvalue_errors": None, "restarts": ()}
+    stored = replace(gortho.Discovery.load(run), candidate=truth.form, names=truth.form.names, **bare)
     calls = []
     monkeypatch.setattr(gortho, "discover", lambda x, y, **options: calls.append((x, options)) or stored)
     result = call("demo", "--report", tmp_path / "demo.html")
@@ -649,8 +663,9 @@ def test_scalars_of_rows(tmp_path):
 @pytest.fixture
 def running(tmp_path):
     """Starts a long discovery in another process, and waits until its search is under way."""
-    X = inputs(2000, shape=(4,))
-    np.savez(tmp_path / "data.npz", X=X, y=X[:, 0] ** 2 - (X[:, 1:] ** 2).sum(axis=1))
+    X = inputs(2000, shape=(3, 4))
+    noise = np.random.default_rng(1).normal(size=2000)
+    np.savez(tmp_path / "data.npz", X=X, y=np.tanh(X[:, 0, 0] * X[:, 1, 0] - X[:, 0, 1] * X[:, 2, 1]) + noise)
     started = []
 
     def start(*options):
@@ -663,7 +678,7 @@ def running(tmp_path):
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs ignore it
         )
         started.append(process)
-        wait_for("error ", process, tmp_path)
+        wait_for("search: ", process, tmp_path)
         return process
 
     yield start

@@ -55,7 +55,10 @@ def known(output="vector", **options):
         EquivariantRegressor(**SEARCH),
         InvariantClassifier(**SEARCH),
         EquivariantRegressor(form="euclidean", allow_scaled=True, **SMALL),
-    ]
+    ],
+    expected_failed_checks=lambda estimator: {
+        "check_sample_weight_equivalence_on_dense_data": "batches and the validation part are drawn by row"
+    },
 )
 def test_estimator_checks(estimator, check):
     check(estimator)
@@ -132,6 +135,66 @@ def test_sets_have_no_order_and_any_size():
     np.testing.assert_allclose(model.predict(points[:, [2, 0, 3, 1]]), value, rtol=0, atol=1e-12)
     assert model.predict(points[:, :3]).shape == (60, 3)
     assert equivariance_error(model.predict, FORM, "vector", "vector", points) <= 1e-8
+
+
+# Weights and scalars
+
+
+def test_weights_count_in_training():
+    wrong, weights = Y.copy(), np.ones(len(Y))
+    wrong[::4] *= -1
+    weights[::4] = 1e-6
+    assert (
+        known(epochs=20).fit(X, wrong, weights).score(X, Y) > known(epochs=20).fit(X, wrong).score(X, Y) + 0.1
+    )
+
+
+def test_weights_count_in_the_search():
+    x, weights = normal(400, 2, seed=20), np.ones(400)
+    y = np.tanh(TILTED(x).numpy())
+    y[:150], weights[:150] = x[:150, 0] ** 2 + x[:150, 1] ** 2, 1e-6
+    model = EquivariantRegressor(effort="quick", **SMALL)
+    distances = [clone(model).fit(x, y, w).form_.algebra_distance(TILTED) for w in (weights, None)]
+    assert distances[0] < 0.01 < distances[1]
+
+
+def test_a_sample_of_weight_zero_is_not_there():
+    weights = np.r_[np.zeros(30), np.ones(50)]
+    np.testing.assert_array_equal(
+        known().fit(X, Y, weights).predict(X), known().fit(X[30:], Y[30:]).predict(X)
+    )
+    labels = np.r_[np.full(30, "never"), np.where(Y[30:, 0] > 0, "up", "down")]
+    assert list(InvariantClassifier(FORM, **SMALL).fit(X, labels, weights).classes_) == ["down", "up"]
+
+
+@pytest.mark.parametrize("per_point", [False, True])
+@pytest.mark.parametrize("form", [TILTED, "learn"], ids=["known", "learnt"])
+def test_scalars_are_used_and_asked_for(form, per_point):
+    x, new = normal(300, 2, 2, seed=21), normal(100, 2, 2, seed=22)
+    mass, new_mass = (
+        np.exp(0.5 * normal(len(v), 2 if per_point else 1, seed=s)) for v, s in ((x, 23), (new, 24))
+    )
+
+    def law(x, m):
+        return m[:, 0] * TILTED.gram(x)[:, 0, 1].numpy()
+
+    model = EquivariantRegressor(form=form, effort="quick", epochs=20, random_state=0)
+    model.fit(x, law(x, mass), scalars=mass)
+    assert model.form_.algebra_distance(TILTED) < 1e-3
+    assert model.score(new, law(new, new_mass), scalars=new_mass) > 0.99
+    with pytest.raises(ValueError, match="is missing"):
+        model.predict(new)
+    with pytest.raises(ValueError, match="rows"):
+        model.predict(new, new_mass[:-1])
+
+
+def test_a_classifier_takes_weights_and_scalars():
+    x = normal(300, 2, seed=25)
+    cut = normal(300, seed=26)
+    y = TILTED(x).numpy() > cut
+    model = InvariantClassifier(TILTED, epochs=30, random_state=0).fit(x, y, np.ones(300), cut)
+    assert model.score(x, y, scalars=cut) > 0.93
+    assert InvariantClassifier(TILTED, epochs=30, random_state=0).fit(x, y).score(x, y) < 0.9
 
 
 # What goes wrong is said
@@ -292,6 +355,19 @@ def test_a_quick_search_finds_the_form_of_other_outputs(output):
     y = TILTED(x).numpy()[:, None] * x if output == "vector" else x[:, :, None] * lowered[:, None, :]
     model = EquivariantRegressor(output, effort="quick", epochs=5, random_state=0).fit(x, y)
     assert model.form_.algebra_distance(TILTED) < 0.05 and not hasattr(model, "discovery_")
+    assert model.search_.restarts[0].criterion < 1e-6 and model.form_errors_.shape == (2, 2)
+
+
+@pytest.mark.parametrize("output", ["scalar", "vector"])
+def test_units_do_not_matter_where_a_form_is_learnt(output):
+    units = np.array([1e-4, 1e5])
+    x = normal(300, 2, seed=9)
+    y = np.tanh(TILTED(x).numpy())
+    y, given = (y, y) if output == "scalar" else (y[:, None] * x, y[:, None] * x * units)
+    model = EquivariantRegressor(output, effort="quick", epochs=10, random_state=0)
+    plain = clone(model).fit(x, y).predict(x)
+    other = clone(model).fit(x * units, given).predict(x * units)
+    np.testing.assert_allclose(other / (units if output == "vector" else 1), plain, atol=1e-3)
 
 
 # Classes

@@ -15,7 +15,9 @@ from helpers import normal, stir
 from safetensors.torch import save_file
 
 from gortho import EquivariantNet, LearnableForm, QuadraticForm, fit
-from gortho.checkpoints import History
+from gortho.checkpoints import Ended, History
+from gortho.reps import as_rep
+from gortho.samples import Samples
 from gortho.solvers import LEAST_SQUARES_COLUMNS, least_squares, scaled_mse, solvable
 from gortho.training import learning_rate, predict
 
@@ -72,12 +74,35 @@ def test_same_seed_same_numbers():
 def test_a_user_loss():
     calls = []
 
-    def loss(p, t):
+    def loss(p, t, weights):
+        assert weights is None
         calls.append(1)
         return (p - t).abs().mean()
 
     history = fit(make(3), X, Y, loss=loss, **QUICK)
     assert calls and history.train[-1] < history.train[0]
+
+
+@pytest.mark.parametrize("form", [FORM, 3], ids=["known", "learnable"])
+def test_samples_and_arrays_train_alike(form):
+    weights = normal(120, seed=5).square() + 0.1
+    given = Samples(X, Y, as_rep("vector"), weights=weights / weights.mean())
+    one, other = make(form), make(form)
+    histories = fit(one, X, Y, weights=8 * weights, **QUICK), fit(other, given, **QUICK)
+    assert torch.equal(state(one), state(other)) and histories[0].train == histories[1].train
+
+
+@pytest.mark.parametrize("learnable", [False, True])
+def test_weights_say_how_much_a_sample_counts(learnable):
+    """With opposite targets for the same inputs, those of weight zero leave no trace."""
+    both, weights = torch.cat([Y, -Y]), torch.cat([torch.ones(120), torch.zeros(120)])
+    options = {"epochs": 10, "batch_size": 32, "polish": 20}
+    found = []
+    for given in (weights, 1 - weights, None):
+        net = make(LearnableForm(3, start=FORM) if learnable else FORM)
+        fit(net, torch.cat([X, X]), both, weights=given, **options)
+        found.append(float((predict(net, X) * Y).mean() / Y.square().mean()))
+    assert found[1] < -0.5 < found[2] < 0.5 < found[0]
 
 
 def test_clipping_bounds_the_gradient(monkeypatch):
@@ -100,6 +125,7 @@ def test_early_stopping():
     noise = normal(120, 3, seed=9)  # nothing to learn
     history = fit(make(3), X, noise, epochs=300, batch_size=32, lr=0.03, patience=4)
     assert len(history.train) < 300 and history.ended == "no better validation loss for 4 epochs"
+    assert history.how is Ended.PATIENCE
     assert len(history.validation) - 1 - history.best_epoch == 4
 
 
@@ -115,8 +141,9 @@ def test_the_schedule_warms_up_and_comes_to_rest():
 
 
 def test_a_loss_that_explodes_is_named():
-    history = fit(make(3), X, Y, loss=lambda p, t: (p - t).square().mean() * math.nan, **QUICK)
+    history = fit(make(3), X, Y, loss=lambda p, t, _: (p - t).square().mean() * math.nan, **QUICK)
     assert "the loss became nan in epoch 0: try a smaller lr" in history.ended
+    assert history.how is Ended.DIVERGED
 
 
 # Interruption
@@ -130,12 +157,12 @@ def failing_loss(net, calls, error):
     """The default loss, raising an error at the given call."""
     count, inner = 0, scaled_mse(net)
 
-    def loss(p, t):
+    def loss(p, t, weights):
         nonlocal count
         count += 1
         if count == calls:
             raise error
-        return inner(p, t)
+        return inner(p, t, weights)
 
     return loss
 
@@ -180,6 +207,7 @@ def test_ctrl_c_keeps_the_best_state():
     net, held_out = make(3), (X[:30], Y[:30])
     history = fit(net, X, Y, loss=failing_loss(net, 11, KeyboardInterrupt), validation=held_out, **QUICK)
     assert history.ended == "interrupted in epoch 2; the best state so far is kept"
+    assert history.how is Ended.INTERRUPTED
     assert float(scaled_mse(net)(net(X[:30]), Y[:30])) == pytest.approx(history.best_validation, rel=1e-9)
     assert net.check_values and not net.training
 
@@ -305,6 +333,9 @@ BAD = {
     "share": ({"validation": 1.0}, ValueError, "validation share 1.0"),
     "epochs": ({"epochs": 0}, ValueError, "epochs = 0"),
     "scalars": ({"point_scalars": normal(119, 2, 1)}, ValueError, "one row for each of the 120 samples"),
+    "number of weights": ({"weights": normal(119)}, ValueError, "one row for each of the 120 samples"),
+    "negative weights": ({"weights": normal(120)}, ValueError, "at least 0 for each sample"),
+    "no weights": ({"weights": torch.zeros(120)}, ValueError, "not all 0"),
     "surplus scalars": (
         {"point_scalars": normal(120, 2, 1)},
         ValueError,
@@ -363,8 +394,8 @@ def test_least_squares_takes_the_form_along_and_keeps_weights_small():
     y = form.gram(x)[:, 0, 0] ** 2
     bent = QuadraticForm(form.matrix + 0.02 * torch.eye(3))
     net = EquivariantNet(LearnableForm(3, start=bent), 1, "scalar", width=8, depth=1).double()
-    data = [x, y, None, None]
-    net.calibrate(*data[:2])
+    data = Samples(x, y)
+    net.calibrate(x, y)
     parameters = [*net.form.parameters(), *net.convex_stages()[-1]]
     before = net.form.value().algebra_distance(form)
     scores = list(least_squares(net, parameters, data, data, steps=12))
@@ -377,5 +408,6 @@ def test_too_many_unknowns_are_not_solved_for():
     net = EquivariantNet(QuadraticForm.euclidean(3), 6, "bilinear", width=64)
     weights = net.convex_stages()[-1]
     assert sum(p.numel() for p in weights) > LEAST_SQUARES_COLUMNS
-    assert not solvable(net, weights, [normal(500, 6, 3), None, None, None])
-    assert solvable(net, net.convex_stages()[0], [normal(500, 6, 3), None, None, None])
+    data = Samples(normal(500, 6, 3), normal(500, 3, 3))
+    assert not solvable(net, weights, data)
+    assert solvable(net, net.convex_stages()[0], data)

@@ -7,7 +7,8 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from gortho.toptag.commands import toptag
 from gortho.toptag.commands import train as train_toptag
 
 if TYPE_CHECKING:  # what the commands need is imported where it is used
-    from gortho.discovery import Discovery
+    from gortho.discovery import Discovery, Survey
 
 EXIT_CODES = {"FOUND": 0, "NONE": 3, "UNDERDETERMINED": 4}
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -34,7 +35,7 @@ ARGUMENT = re.compile(
 #: Sizes of the search by effort: what differs from the default settings.
 EFFORTS: dict[str, dict[str, Any]] = {
     "normal": {},
-    "quick": {"replicas": 12, "steps": 250, "refits": 6, "refit_steps": 300},
+    "quick": {"starts": 12, "generations": 3, "refits": 4, "predictor_steps": 150},
 }
 
 
@@ -125,7 +126,7 @@ EFFORT = click.option(
     type=click.Choice(list(EFFORTS)),
     default="normal",
     show_default=True,
-    help="A quick search has half the restarts and steps: it takes less time and is less sure.",
+    help="A quick search has fewer starts, rounds, refits and steps: it takes less time and is less sure.",
 )
 QUIET = click.option("--quiet", is_flag=True, help="No progress bar.")
 DECIMAL = click.option(
@@ -153,6 +154,13 @@ JSON = click.option(
     metavar="KIND",
     help='How the target transforms: scalar, vector, covector, conjugation, bilinear, form or "scalar + 2*vector".',
 )
+@click.option(
+    "--errors",
+    type=click.Choice(["auto", "absolute", "relative"]),
+    default="auto",
+    show_default=True,
+    help="What fits make small: errors of the target, errors relative to its size, or what works better.",
+)
 @click.option("--set", "set_like", is_flag=True, help="The points of a sample have no order.")
 @click.option("--names", metavar="A,B,C", help="Names of the coordinates, for the law.")
 @SEED
@@ -163,9 +171,24 @@ JSON = click.option(
     help="Make the search smaller, so that it takes about this long.",
 )
 @click.option(
-    "--max-samples", type=click.IntRange(2), metavar="N", help="Use a random subset of so many rows."
+    "--max-samples",
+    type=click.IntRange(2),
+    metavar="N",
+    help="Use a random subset of so many rows, where there are more: 50000 by default.",
+)
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Read many rows on the workers of a Dask cluster: the address of its scheduler, tcp://HOST:PORT.",
 )
 @EFFORT
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Processes that the search runs on: the same answer, sooner.",
+)
 @click.option(
     "--report", type=click.Path(path_type=Path), metavar="PATH.html", help="Write a report to look at."
 )
@@ -177,10 +200,13 @@ JSON = click.option(
 def discover(
     ctx: click.Context,
     file: Path,
+    errors: str,
     set_like: bool,
     names: str | None,
     time_budget: float | None,
+    dask: str | None,
     effort: str,
+    workers: int,
     report: Path | None,
     save: Path | None,
     as_json: bool,
@@ -189,8 +215,8 @@ def discover(
 ) -> None:
     """Find the quadratic form that the data in FILE respects.
 
-    FILE is .npz or .h5 (arrays X and y), .csv, .tsv or .parquet (columns). Ctrl-C ends the search with the best form
-    so far, which counts as underdetermined.
+    FILE is .npz or .h5 (arrays X and y), .csv, .tsv, .parquet or a folder of .parquet files (columns). Ctrl-C ends the
+    search with the best form so far, which counts as underdetermined.
 
     \b
     Examples:
@@ -198,25 +224,28 @@ def discover(
       gortho discover jets.csv --x E,px:pz --y mass --names E,px,py,pz
       gortho discover pairs.parquet --points 2 --scalars m_0,m_1 --scalars-per-point --json
     """
-    from gortho.samples import read
-    from gortho.runs import remember, scalars_of
+    from gortho.runs import remembered, scalars_of
 
     _check_destinations(report, save)
-    data = read(file, **reading)
+    seen = _survey(file, dask, quiet, **reading)
+    data = seen.data
     labels = data.names if names is None else [name.strip() for name in names.split(",")]
     found = _search(
         data.X,
         data.y,
         effort,
         quiet,
+        workers,
         **{name: reading[name] for name in ("output", "seed", "max_samples")},
         scalars=scalars_of(data),
+        errors=errors,
         set_like=set_like,
         names=labels,
         time_budget=time_budget,
+        known=None if seen.totals is None else seen,
     )
-    remember(found, data)
-    found.notices = [as_options(notice) for notice in found.notices]
+    found = remembered(found, data)
+    found = dataclasses.replace(found, notices=tuple(as_options(notice) for notice in found.notices))
     _hand_over(ctx, found, report, save, as_json)
 
 
@@ -236,8 +265,8 @@ def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
     Example:
       gortho predict run new.csv --out predictions.csv
     """
-    from gortho.samples import DataError, check_writable, write
     from gortho.runs import load, read_for, scalars_of, target_columns
+    from gortho.samples import DataError, check_writable, write
 
     if check_writable(out).resolve() == file.resolve():
         raise DataError(f"{out} is the file that is read: choose another name for the predictions")
@@ -445,11 +474,36 @@ def _check_destinations(report: Path | None, save: Path | None) -> None:
         save.mkdir(parents=True, exist_ok=True)
 
 
-def _search(x: Any, y: Any, effort: str, quiet: bool, **options: Any) -> Discovery:
+def _survey(file: Path, dask: str | None, quiet: bool, **reading: Any) -> Survey:
+    """Read the samples, with a progress bar where they are many."""
+    from gortho.discovery.large import survey
+
+    def progress(rows: int, total: int | None) -> None:
+        bar("reading", rows / total if total else 0.0, f"{rows:,}{f' of {total:,}' if total else ''} rows")
+
+    with Bar(hidden=quiet) as bar, _client(dask) as client:
+        return survey(file, client=client, progress=progress, **reading)
+
+
+@contextmanager
+def _client(address: str | None) -> Iterator[Any]:
+    """A client of the Dask cluster at an address; None without one."""
+    if address is None:
+        yield None
+        return
+    try:
+        from dask.distributed import Client
+    except ImportError:
+        raise ImportError("--dask needs Dask: pip install 'gortho[large]'") from None
+    with Client(address) as client:
+        yield client
+
+
+def _search(x: Any, y: Any, effort: str, quiet: bool, workers: int = 1, **options: Any) -> Discovery:
     """Discover, with a progress bar and a Ctrl-C that keeps the best so far."""
     import gortho
 
-    settings = gortho.Settings(**EFFORTS[effort])
+    settings = gortho.Settings(**EFFORTS[effort], workers=workers)
     with Bar(hidden=quiet) as bar, keep_best_on_interrupt():
         return gortho.discover(x, y, settings=settings, watch=bar, **options)
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import enum
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gortho.samples import DataError, Dataset, read
-from gortho.samples.checks import variable_names
-from gortho.samples.sampling import choose
 from gortho.discovery import Discovery
 from gortho.discovery.evidence import BOOSTS
-from gortho.discovery.inputs import as_targets
+from gortho.discovery.result import Source
+from gortho.samples import DataError, Dataset, read
+from gortho.samples.checks import variable_names
+from gortho.samples.door import as_targets
+from gortho.samples.sampling import choose
 
 #: A certificate holds up to this relative equivariance error, in float64.
 CERTIFIED = 1e-8
@@ -24,7 +24,8 @@ CERTIFIED = 1e-8
 CERTIFICATE_ROWS = 500
 #: The error on new data may be this many times the stored one, and this share of the variance more.
 WORSE, MORE = 2.0, 1e-6
-TABLES = (".csv", ".tsv", ".parquet")
+#: Files of arrays; other files, and folders, are tables.
+ARRAYS = (".npz", ".h5", ".hdf5")
 
 
 def scalars_of(data: Dataset, rows: Any = slice(None)) -> dict[str, np.ndarray] | None:
@@ -33,20 +34,17 @@ def scalars_of(data: Dataset, rows: Any = slice(None)) -> dict[str, np.ndarray] 
     return {name: values[rows] for name, values in given.items() if values is not None} or None
 
 
-def remember(found: Discovery, data: Dataset) -> None:
-    """Note in the discovery which file and columns it comes from, and what was noticed while reading them."""
-    found.notices = list(dict.fromkeys([*data.notices, *found.notices]))
-    found.facts["file"] = Path(data.source).name
-    for part, columns in data.columns.items():
-        line = io.StringIO()
-        csv.writer(line, lineterminator="").writerow(columns)
-        found.facts[f"{part} read from"] = line.getvalue()
+def remembered(found: Discovery, data: Dataset) -> Discovery:
+    """The discovery with the file and columns that it comes from, and what was noticed while reading them."""
+    source = Source(Path(data.source).name, data.columns)
+    notices = tuple(dict.fromkeys([*data.notices, *found.notices]))
+    return replace(found, notices=notices, provenance=replace(found.provenance, source=source))
 
 
 def _stored(found: Discovery, part: str) -> list[str] | None:
     """The columns, or the arrays, that a part was read from when the run was made."""
-    stored = found.facts.get(f"{part} read from")
-    return next(csv.reader([stored])) if stored else None
+    source = found.provenance.source
+    return None if source is None else list(source.columns.get(part, ())) or None
 
 
 def target_columns(found: Discovery) -> list[str]:
@@ -54,11 +52,11 @@ def target_columns(found: Discovery) -> list[str]:
     return _stored(found, "y") or ["y"]
 
 
-def _remembered(found: Discovery, part: str, file: Path) -> list[str] | None:
+def _columns(found: Discovery, part: str, file: Path) -> list[str] | None:
     """The columns or arrays that a part was read from when the run was made, if the file is of the same kind."""
-    stored = _stored(found, part)
-    table = file.suffix.lower() in TABLES
-    if stored and table == (Path(found.facts.get("file", "")).suffix.lower() in TABLES):
+    source, stored = found.provenance.source, _stored(found, part)
+    table = file.suffix.lower() not in ARRAYS
+    if source is not None and stored and table == (Path(source.file).suffix.lower() not in ARRAYS):
         return stored
     named = found.names != variable_names(len(found.names))
     if part == "x" and table and named and found.network_options["points"] == 1:
@@ -87,15 +85,15 @@ def read_for(
 ) -> Dataset:
     """Read a file for a saved run: its columns, unless others are given."""
     options = found.network_options
-    wanted = {name: given or _remembered(found, name, file) for name, given in (("x", x), ("y", y))}
     needed = "point" if options["point_scalars"] else "sample" if options["sample_scalars"] else None
-    if needed and (scalars or _remembered(found, "scalars", file)) is None:
+    given = (scalars or _columns(found, "scalars", file)) if needed else None
+    if needed and given is None:
         raise DataError(f"the run was found with scalars, one row for each {needed}: name them by --scalars")
     data = read(
         file,
-        x=wanted["x"],
-        y=wanted["y"],
-        scalars=(scalars or _remembered(found, "scalars", file)) if needed else None,
+        x=x or _columns(found, "x", file),
+        y=y or _columns(found, "y", file),
+        scalars=given,
         points=points or options["points"],
         output=found.output,
         scalars_per_point=needed == "point",
@@ -199,7 +197,7 @@ def summary(found: Discovery) -> dict[str, Any]:
         "errors": [vars(peer) for peer in found.peers],
         "equivariance": [{"boost": b, "error": e} for b, e in found.certificate.items()],
         "notices": found.notices,
-        "facts": found.facts,
+        "provenance": asdict(found.provenance) | {"seconds": found.provenance.seconds},
     }
     return plain(content)
 
@@ -209,7 +207,9 @@ def _ends(interval: tuple[np.ndarray, np.ndarray] | None) -> dict[str, np.ndarra
 
 
 def plain(value: Any) -> Any:
-    """The value with arrays as lists and numbers that are not finite as None, so that every JSON reader takes it."""
+    """The value as every JSON reader takes it: arrays as lists, enums by value, None for what is not finite."""
+    if isinstance(value, enum.Enum):
+        return value.value
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):

@@ -1,6 +1,6 @@
 """One training loop for everything, on a CPU, a GPU or several processes.
 
-Built on Lightning Fabric: hand `fit` a `Fabric` with more devices and the same code runs there. Every process
+Hand `fit` a Lightning `Fabric` with more devices and the same code runs there. Every process
 takes its share of each batch, so the gradient does not depend on how many processes there are. Batches follow
 from (seed, epoch) alone, so a run killed at any moment goes on from its last checkpoint as if nothing had happened.
 """
@@ -29,6 +29,24 @@ from gortho.solvers import EXACT, Loss, evaluate, least_squares, scaled_mse, sec
 #: Steps and samples of the convex start: with a known form, a short polynomial is found by linear least squares.
 CONVEX_STEPS = 50
 CONVEX_SAMPLES = 4096
+
+
+class OneProcess:
+    """What `fit` needs of a Fabric, on one CPU process: importing the real one takes seconds."""
+
+    device, world_size, global_rank = torch.device("cpu"), 1, 0
+
+    def setup(self, net: Any, optimizer: Any) -> tuple[Any, Any]:
+        """Network and optimizer as they are."""
+        return net, optimizer
+
+    def backward(self, loss: Tensor) -> None:
+        """Gradients of the loss."""
+        loss.backward()
+
+    def clip_gradients(self, net: Any, optimizer: Any, max_norm: float, error_if_nonfinite: bool) -> None:
+        """Gradients of at most this norm."""
+        torch.nn.utils.clip_grad_norm_(net.parameters(), max_norm, error_if_nonfinite=error_if_nonfinite)
 
 
 class _Stopped(Exception):
@@ -92,6 +110,7 @@ def fit(
     validation: float | tuple | Samples = 0.15,
     loss: Loss | None = None,
     calibrate: bool = True,
+    convex: bool = True,
     epochs: int = 200,
     batch_size: int = 256,
     lr: float = 3e-3,
@@ -117,6 +136,7 @@ def fit(
         validation: share held out at random, samples, or a tuple (x, y, point_scalars, sample_scalars).
         loss: of (prediction, target, weights); by default squared error in units of the target's scale.
         calibrate: fit the network's units to the training data first.
+        convex: with a known form, look for a short polynomial by least squares first.
         lr, form_lr: peak learning rates of the weights and of the form (three times ``lr`` by default).
         patience: stop after so many epochs without a better validation loss.
         stop: asked between epochs and second-order steps; training ends when it says so, as if interrupted.
@@ -129,8 +149,6 @@ def fit(
 
     Ctrl-C ends training early and keeps the best state so far.
     """
-    from lightning_fabric import Fabric
-
     if epochs < 1 or batch_size < 1:
         raise ValueError(f"epochs = {epochs}, batch_size = {batch_size}: both are at least 1")
     dtype = net.x_scale.dtype
@@ -152,9 +170,7 @@ def fit(
         train, held_out = data.rows(keep), data.rows(out)
     if calibrate:
         net.calibrate(train.x, train.y, *train.scalars)
-    if fabric is None:
-        precision: Any = "64-true" if net.x_scale.dtype == torch.float64 else "32-true"
-        fabric = Fabric(accelerator="cpu", devices=1, precision=precision)
+    fabric = fabric or OneProcess()
     batch_size = min(batch_size, len(train) // fabric.world_size * fabric.world_size)
     if batch_size == 0 or batch_size % fabric.world_size:
         raise ValueError(f"batch_size {batch_size} must be a multiple of the {fabric.world_size} processes")
@@ -200,7 +216,7 @@ def fit(
     was_checking, net.check_values = net.check_values, False
     model.train()
     try:
-        if first_epoch == 0 and not form:
+        if convex and first_epoch == 0 and not form:
             few = train.rows(slice(0, CONVEX_SAMPLES))
             for stage in net.convex_stages():
                 if squares and solvable(net, stage, few):

@@ -27,6 +27,7 @@ from gortho.forms import QuadraticForm
 from gortho.nn.form import FixedForm
 from gortho.nn.plain import PlainNet
 from gortho.reps import Rep, as_rep
+from gortho.samples import Samples
 from gortho.solvers import scaled_mse
 from gortho.training import check_data, learning_rate, split_indices
 
@@ -126,9 +127,8 @@ class Augerino(Method):
             anything, X.shape[1], as_rep(self.output), point_scalars=count, width=self.width, seed=self.seed
         )
         data = check_data(self.network, X, y, (scalars, None))
-        keep, out = split_indices(len(X), 0.15, self.seed)
-        train, held_out = ([None if t is None else t[rows] for t in data] for rows in (keep, out))
-        self.network.calibrate(*train)  # type: ignore[arg-type]
+        train, held_out = (data.rows(rows) for rows in split_indices(len(data), 0.15, self.seed))
+        self.network.calibrate(train.x, train.y, *train.scalars)
         self.network.check_values = False
         start = copy.deepcopy(self.network)
         self.notes = {"lambda": self.regularisation[0]}
@@ -149,9 +149,7 @@ class Augerino(Method):
         self.generators = torch.linalg.qr(basis.double().flatten(1).T)[0].T.reshape(-1, n, n)
         return self
 
-    def _train(
-        self, train: list[Tensor | None], held_out: list[Tensor | None], strength: float, steps: int
-    ) -> float:
+    def _train(self, train: Samples, held_out: Samples, strength: float, steps: int) -> float:
         """Train from the network as it is; leave the state that was best on validation data, return its loss."""
         net = self.network
         self.augmentation = aug = Augmentation(net.n, self.kind, seed=self.seed)
@@ -162,7 +160,7 @@ class Augerino(Method):
         ]
         optimizer = torch.optim.Adam(groups, fused=True)
         loss, models = scaled_mse(net), nn.ModuleDict({"net": net, "aug": aug})
-        samples = len(train[0])  # type: ignore[arg-type]
+        samples = len(train)
         every, size = max(1, min(500, steps // 4)), min(self.batch_size, samples)
         best, state = math.inf, copy.deepcopy(models.state_dict())
         order, taken = torch.randperm(samples, generator=generator), 0
@@ -171,19 +169,18 @@ class Augerino(Method):
                 group["lr"] = learning_rate(step, steps, group["peak"])
             if taken + size > samples:
                 order, taken = torch.randperm(samples, generator=generator), 0
-            rows = order[taken : taken + size]
+            batch = train.rows(order[taken : taken + size])
             taken += size
-            x, target, given, _ = (None if t is None else t[rows] for t in train)
             optimizer.zero_grad()
-            error = loss(self._moved(x, given, generator), target)  # type: ignore[arg-type]
+            error = loss(self._moved(batch.x, batch.point_scalars, generator), batch.y, None)
             (error - strength * self._size(aug.widths)).backward()
             nn.utils.clip_grad_norm_(net.parameters(), 1.0)
             nn.utils.clip_grad_norm_(aug.parameters(), 1.0)
             optimizer.step()
             if (step + 1) % every == 0 or step + 1 == steps:
                 with torch.no_grad():
-                    x, target, given, _ = held_out
-                    score = float(loss(self._averaged(x, given, self.averaging), target))  # type: ignore[arg-type]
+                    average = self._averaged(held_out.x, held_out.point_scalars, self.averaging)
+                    score = float(loss(average, held_out.y, None))
                 if score < best:
                     best, state = score, copy.deepcopy(models.state_dict())
         models.load_state_dict(state)

@@ -263,6 +263,22 @@ def find_form(
     return FoundForm(found, A, matrices, law, spectral, kernel)
 
 
+def _refits_of(
+    fitted: Fitted, posed: Posed, found: Search, settings: Settings, seed: int, clock: Clock
+) -> Tensor:
+    """Refits of a form with its polynomial."""
+    p = posed.weighted(found.errors)
+    return refit(
+        Samples.cat([p.train, p.validation]).rows(slice(0, SEARCH_SAMPLES)),
+        replace(found, A=fitted.form.matrix, errors=Errors.ABSOLUTE),
+        settings=settings,
+        seed=seed,
+        clock=clock,
+        progress=lambda share, A: None,
+        degree=fitted.options["degree"],
+    )
+
+
 def _starts(
     posed: Posed, train: Samples, spectral: SpectralForm | None, settings: Settings, seed: int
 ) -> list[Start]:
@@ -330,6 +346,9 @@ def _discover(
             )
         interrupted |= fitted.ended is Ended.INTERRUPTED
         A = fitted.form.matrix
+        if fitted.kind is Kind.POLYNOMIAL and form.law is None and not interrupted:
+            with clock.stage("refits"):  # errors of the form as the polynomial has it
+                form = replace(form, refits=_refits_of(fitted, posed, found, settings, seed, clock))
         if not interrupted and form.kernel is not None:
             with clock.stage("peers"):
                 comparison = compare(

@@ -27,6 +27,8 @@ from gortho.training import predict
 
 #: Largest rapidities at which the certificate of equivariance is measured.
 BOOSTS = (0.25, 0.5, 1.0, 2.0, 3.0)
+#: Errors of the form are not smaller than this share of its largest entry.
+ROUNDING = 1e-9
 #: Held-out samples that the report shows.
 SHOWN = 2_000
 
@@ -85,7 +87,9 @@ def given_errors(frame: Frame, candidate: QuadraticForm, matrices: Tensor) -> tu
     """Standard errors of the entries and of the eigenvalues of the gauge-fixed form, in the given coordinates."""
     forms = unit_form(frame.W.mT @ matrices @ frame.W)
     forms = forms * torch.where((forms * candidate.matrix).sum((1, 2), keepdim=True) < 0, -1.0, 1.0)
-    return forms.std(0).numpy(), _eigenvalue_errors(candidate.matrix, forms).numpy()
+    rounding = ROUNDING * candidate.matrix.abs().max()
+    errors = forms.std(0), _eigenvalue_errors(candidate.matrix, forms)
+    return errors[0].clamp_min(rounding).numpy(), errors[1].clamp_min(rounding).numpy()
 
 
 # Models that know no form

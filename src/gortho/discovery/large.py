@@ -24,7 +24,7 @@ from gortho.forms import QuadraticForm
 from gortho.samples.chunks import Chunks
 from gortho.samples.door import as_targets
 from gortho.samples.errors import DataError, listed
-from gortho.samples.files import Dataset, Shape, checked, named, open_chunks, read, shaped
+from gortho.samples.files import Dataset, Shape, checked, named, open_chunks, shaped
 from gortho.samples.frame import Frame
 from gortho.samples.sampling import Limits, available_memory
 from gortho.samples.stream import Plan, Progress, Totals, scan
@@ -74,7 +74,9 @@ class Correlating:
         """The moments of a block, as (1, monomials, functions of the first scalar, of the second, …)."""
         assert y is not None
         x = x.reshape(len(x), -1, self.n)
-        parts = [self._moments(x[k : k + AT_A_TIME], y[k : k + AT_A_TIME]) for k in range(0, len(x), AT_A_TIME)]
+        parts = [
+            self._moments(x[k : k + AT_A_TIME], y[k : k + AT_A_TIME]) for k in range(0, len(x), AT_A_TIME)
+        ]
         total = parts[0]
         for part in parts[1:]:
             total = total + part
@@ -150,8 +152,8 @@ def survey(
 ) -> Survey:
     """Read a file, or a folder of Parquet files, for `discover`, whatever its size.
 
-    Up to `max_samples` rows (50,000 by default) are read as `gortho.samples.read` reads them. Of more, one pass over all
-    rows keeps so many at random, and tells which forms to start from. Memory holds these and a block of the file.
+    Up to `max_samples` rows (50,000 by default) are all read. Of more, one pass over all of them keeps so many at
+    random, and tells which forms to start from. Memory holds these, and a block of the file.
 
     Args:
         path: a file, or a folder of Parquet files, with all columns in each.
@@ -165,18 +167,14 @@ def survey(
     ``gortho.discover(seen.data.X, seen.data.y, known=seen)``.
     """
     path = Path(path).expanduser()
-    columns = {"x": x, "y": y, "scalars": scalars, "decimal": decimal}
     budget = available_memory() if memory_budget is None else memory_budget
-    chunks = open_chunks(path, **columns, memory_budget=budget)
+    chunks = open_chunks(path, x=x, y=y, scalars=scalars, decimal=decimal, memory_budget=budget)
     limits = Limits(max_samples or MAX_SAMPLES, budget, seed)
     shape = Shape(points, output, scalars_per_point)
     with named(path):
         limit = limits.rows(chunks.width)
-        small = chunks.at_most(limit)
-    if small:
-        options = {"points": points, "output": output, "scalars_per_point": scalars_per_point}
-        return Survey(read(path, **columns, **options, max_samples=limit, memory_budget=budget, seed=seed))
-    with named(path):
+        if chunks.at_most(limit):
+            return Survey(checked(chunks.all_rows(), shape, str(path), max_samples=limit))
         few = shaped(chunks.raw(*chunks.first_look(FIRST_LOOK)), shape)
         if few.y is None:
             raise DataError("there are no targets: name them by y=")
@@ -197,14 +195,14 @@ def thinned(limits: Limits, totals: Totals, chunks: Chunks, started: bool) -> st
 
 def beyond(totals: Totals, chunks: Chunks) -> list[str]:
     """Tells of columns whose range in all rows is much wider than in the sample."""
-    values = totals.kept.values
-    wide = totals.high - totals.low > WIDER * (values.max(0) - values.min(0))
-    if not wide.any():
+    low, high = totals.kept.values.min(0), totals.kept.values.max(0)
+    wide = np.flatnonzero(totals.high - totals.low > WIDER * (high - low))
+    if not len(wide):
         return []
-    names = [chunks.labels[k].removeprefix("column ").strip("'") for k in np.flatnonzero(wide)]
-    k = int(np.flatnonzero(wide)[0])
+    names = [chunks.labels[k].removeprefix("column ").strip("'") for k in wide]
+    k = wide[0]
     return [
-        f"the sample does not reach as far as all rows do in {listed(names)} (from {totals.low[k]:.4g} to "
-        f"{totals.high[k]:.4g} in {names[0]!r}, the sample from {values[:, k].min():.4g} to {values[:, k].max():.4g}): the "
-        "answer is for rows like those of the sample"
+        f"the sample does not reach as far as all rows do in {listed(names)} ({names[0]!r} goes from "
+        f"{totals.low[k]:.4g} to {totals.high[k]:.4g}, in the sample from {low[k]:.4g} to {high[k]:.4g}): the answer is "
+        "for rows like those of the sample"
     ]

@@ -94,6 +94,7 @@ def fit_network(
         polish=max(10, int(POLISH * min(2.0, max(0.5, 2_000 / samples)))),
         seed=seed,
         calibrate=calibrate,
+        convex=False,
         progress=False,
         stop=clock.over,
     )

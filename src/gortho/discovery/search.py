@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.clock import Clock
-from gortho.discovery.projection import LEAST_DAMPING, Projection, Solve
+from gortho.discovery.projection import Projection, Solve
 from gortho.discovery.starts import Start, distinct
 from gortho.discovery.workers import each
 from gortho.reps import DirectSum
@@ -92,8 +92,8 @@ ROUNDS = ((1.0, 6, 6), (0.3, 6, 4), (0.03, 6, 3))
 FINAL_ROUNDS = ((0.3, 7), (0.03, 12))
 #: Steps by which the scan sees whether the law is nearly exact at a start.
 QUICK_STEPS = 6
-#: Steps of a refit: it starts where the search ended.
-REFIT_STEPS = 4
+#: Steps of a refit, and how far from the end of the search it starts.
+REFIT_STEPS, APART = 7, 0.02
 #: Smoothness of the two scans, and how far children are from their parents in the first and the last round.
 SCAN_SOFT = (1.0, 0.3)
 WIDEST, NARROWEST = 0.6, 0.1
@@ -423,10 +423,12 @@ def _resampled(samples: Samples, columns: int, A: Tensor, seed: int, degree: int
     weights = -torch.rand(len(samples), dtype=torch.float64, generator=generator).clamp_min(1e-12).log()
     given = weights if samples.weights is None else weights * samples.weights
     projection = Projection(samples, columns, given, seed, FINAL_ROUNDS[-1][0], degree)
-    if degree is not None:
-        return projection.refine(A, REFIT_STEPS, LEAST_DAMPING).A
-    tame = projection.reweighted(robust_weights(projection, projection.solve(A)))
-    return tame.refine(A, REFIT_STEPS, LEAST_DAMPING).A
+    n = len(A)
+    noise = torch.randn(n, n, dtype=torch.float64, generator=generator)
+    start = unit_form(A + APART * (noise + noise.mT) / (2 * (n + 1)) ** 0.5)
+    if degree is None:
+        projection = projection.reweighted(robust_weights(projection, projection.solve(A)))
+    return projection.refine(start, REFIT_STEPS).A
 
 
 def align_signs(matrices: Tensor, A: Tensor) -> Tensor:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -85,7 +84,9 @@ class Chunks:
         total = len(raw.X)
         for part, array in given.items():
             if len(array) != total:
-                raise DataError(f"x has {total} rows and {part} has {len(array)}: they must have one row per sample each")
+                raise DataError(
+                    f"x has {total} rows and {part} has {len(array)}: they must have one row per sample each"
+                )
         pieces = tuple(
             Piece(start, partial(slices, tuple(given.values()), start, min(start + PIECE, total)), raw.where)
             for start in range(0, total, PIECE)
@@ -115,6 +116,12 @@ class Chunks:
         y, scalars = self.part("y", values), self.part("scalars", values)
         return Raw(X, y, scalars, self.columns, rows, list(self.notices), self.picked, self.where)
 
+    def all_rows(self) -> Raw:
+        """All rows, in memory."""
+        blocks = [block for piece in self.pieces for _, block in piece.blocks()]
+        values = np.concatenate([np.empty((0, self.width)), *blocks])
+        return self.raw(values, np.arange(len(values)))
+
     def at_most(self, rows: int) -> bool:
         """Whether there are no more rows than this; reads so many where the file does not say."""
         if self.total is not None:
@@ -132,7 +139,7 @@ class Chunks:
         step = -(-len(self.pieces) // LOOKED_AT)
         pieces = self.pieces[::step]
         each = -(-rows // len(pieces))
-        found = [(first, block[:each]) for p in pieces for first, block in islice(p.finite_blocks(self.labels, each), 1)]
+        found = [next(piece.finite_blocks(self.labels, each)) for piece in pieces]
         numbers = [np.arange(first, first + len(block)) for first, block in found]
         return np.concatenate([block for _, block in found]), np.concatenate(numbers)
 

@@ -111,7 +111,9 @@ def _npy_numbers(archive: zipfile.ZipFile, name: str) -> int:
     return math.prod(shape)
 
 
-def npz_chunks(path: Path, x: Any, y: Any, scalars: Any, memory: int | None, targets: bool | None = True) -> Chunks:
+def npz_chunks(
+    path: Path, x: Any, y: Any, scalars: Any, memory: int | None, targets: bool | None = True
+) -> Chunks:
     """Arrays of a numpy archive, which is read as a whole."""
     return Chunks.of_arrays(read_npz(path, x, y, scalars, Limits(memory=memory), targets))
 
@@ -132,7 +134,9 @@ def hdf5_chunks(path: Path, x: Any, y: Any, scalars: Any, targets: bool | None =
     return replace(
         Chunks.of_arrays(few),
         pieces=tuple(
-            Piece(start, partial(hdf5_blocks, path.absolute(), _names(picked), start, min(start + step, total)))
+            Piece(
+                start, partial(hdf5_blocks, path.absolute(), _names(picked), start, min(start + step, total))
+            )
             for start in range(0, total, step)
         ),
         shapes={part: array.shape[1:] for part, array in shapes.items() if array is not None},

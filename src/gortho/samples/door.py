@@ -90,7 +90,7 @@ def as_weights(sample_weight: Any, y_error: Any, y: np.ndarray) -> np.ndarray | 
             raise DataError("y_error holds values that are not above zero: give a standard error for each sample")
         values = 1 / np.square(values / values.mean()).mean(1)
     if values.ndim != 1 or not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
-        raise DataError(f"{name} must be one finite number of at least 0 for each sample, and not all 0")
+        raise DataError(f"{name} must be one finite number of at least 0 for each sample, and not all zero")
     return values / values.mean()
 
 

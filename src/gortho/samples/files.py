@@ -110,7 +110,9 @@ def open_chunks(
     _check_decimal(decimal)
     with named(path):
         if reader is read_npz:
-            return npz_chunks(path, x, y, scalars, available_memory() if memory_budget is None else memory_budget)
+            return npz_chunks(
+                path, x, y, scalars, available_memory() if memory_budget is None else memory_budget
+            )
         if reader is read_hdf5:
             return hdf5_chunks(path, x, y, scalars)
         return tables.table_chunks(path, x, y, scalars, decimal=decimal)
@@ -154,9 +156,7 @@ def shaped(raw: Raw, shape: Shape) -> Dataset:
     return Dataset(X, target, point, sample, names, "", raw.notices, raw.picked)
 
 
-def checked(
-    raw: Raw, shape: Shape, source: str, *, max_samples: int | None = None, seed: int = 0
-) -> Dataset:
+def checked(raw: Raw, shape: Shape, source: str, *, max_samples: int | None = None, seed: int = 0) -> Dataset:
     """Numbers as they stand in the file as checked samples."""
     d = shaped(raw, shape)
     X, point, sample, target, notices = d.X, d.point_scalars, d.sample_scalars, d.y, d.notices

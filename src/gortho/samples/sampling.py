@@ -141,7 +141,9 @@ class Kept:
         drawn = np.concatenate([part.keys for part in parts])
         stay = _smallest(drawn, parts[0].limit)
         numbers = np.concatenate([part.numbers for part in parts])[stay]
-        return cls(parts[0].limit, drawn[stay], numbers, np.concatenate([part.values for part in parts])[stay])
+        return cls(
+            parts[0].limit, drawn[stay], numbers, np.concatenate([part.values for part in parts])[stay]
+        )
 
     def __add__(self, other: Kept) -> Kept:
         return Kept.merge([self, other])
