@@ -56,7 +56,11 @@ def run(problem: dict) -> dict:
     start = time.perf_counter()
     found = gortho.discover(task.x, task.y, task.output, seed=problem["seed"])
     row = {**problem, "verdict": found.verdict.name, "seconds": round(time.perf_counter() - start, 1)}
-    row |= {"confidence": found.confidence, "reason": found.reason, "facts": json.dumps(found.provenance.facts())}
+    row |= {
+        "confidence": found.confidence,
+        "reason": found.reason,
+        "facts": json.dumps(found.provenance.facts()),
+    }
     if found.candidate is not None:
         row["candidate"] = found.candidate.group_name
         if problem["truth"] == "form":

@@ -74,11 +74,8 @@ masses = np.array([mass for mass, _, _ in DECAYS.values()])[species]
 # %%
 # Discovery
 # ---------
-# The search is made smaller than by default, to keep this example short. For data of yours, leave
-# ``settings`` out.
 
-quick = gortho.Settings(replicas=12, steps=300, refits=6, refit_steps=300, predictor_steps=400)
-found = gortho.discover(pairs, masses, names=["E", "px", "py", "pz"], settings=quick)
+found = gortho.discover(pairs, masses, names=["E", "px", "py", "pz"])
 print(found)
 
 # %%

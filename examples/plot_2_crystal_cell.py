@@ -51,19 +51,14 @@ print(f"{len(E)} pairs, energies from {E.min():.2f} to {E.max():.2f} eV; two ato
 # %%
 # Discovery
 # ---------
-# The search is made smaller than by default, to keep this example short. For data of yours, leave
-# ``settings`` out.
 
-quick = gortho.Settings(replicas=12, steps=300, refits=6, refit_steps=300, predictor_steps=400)
-found = gortho.discover(u, E, names=["u", "v", "w"], settings=quick)
+found = gortho.discover(u, E, names=["u", "v", "w"])
 print(found)
 
 # %%
 # The form is the metric of the cell, up to a factor: energies do not say how long an ångström is. So the
 # three angles and the ratios of the edges are found, and one known length, here a = 5.1 Å, sets the scale.
-# For the errors, the entries of the metric are varied within their own, independently of each other. They
-# are cautious here: they come from refits of small networks, and the final fit to energies without noise is
-# better than those.
+# For the errors, the entries of the metric are varied within their own, independently of each other.
 
 
 def cell_parameters(G):
@@ -82,7 +77,7 @@ LABELS = ["a", "b", "c", "α", "β", "γ"]
 for label, value, error, true in zip(LABELS, cell, cell_errors, CELL):
     unit = "Å" if label in "abc" else "°"
     print(
-        f"{label} = {value:7.2f} ± {error:.2f} {unit}   (truth {true:6.2f} {unit})"
+        f"{label} = {value:8.3f} ± {error:.3f} {unit}   (truth {true:6.2f} {unit})"
         + " given" * (label == "a")
     )
 

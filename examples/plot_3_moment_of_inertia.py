@@ -43,9 +43,8 @@ print(
 # Discovery
 # ---------
 # Masses are scalars: no change of axes touches them. The three points of a body have no order
-# (``set_like``). The search is made smaller than by default, to keep this example short.
+# (``set_like``).
 
-quick = gortho.Settings(replicas=8, steps=200, refits=5, refit_steps=200, predictor_steps=200)
 found = gortho.discover(
     bodies.x,
     bodies.y,
@@ -53,7 +52,6 @@ found = gortho.discover(
     scalars=bodies.point_scalars,
     set_like=True,
     names=["u", "v", "w"],
-    settings=quick,
 )
 print(found)
 

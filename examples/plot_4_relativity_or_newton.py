@@ -40,15 +40,11 @@ worlds = {
 # %%
 # The same call for all three
 # ---------------------------
-# The search is made smaller than by default, to keep this example short.
 
-quick = gortho.Settings(
-    replicas=8, steps=150, drops=((0.3, 4),), refits=4, refit_steps=150, predictor_steps=200
-)
 found = {}
 for world, y in worlds.items():
     y = y * rng.normal(1.0, 0.01, N)
-    found[world] = gortho.discover(trips, y, names=["t", "x", "y"], settings=quick)
+    found[world] = gortho.discover(trips, y, names=["t", "x", "y"])
     print(world, found[world], sep="\n", end="\n\n")
 
 # %%

@@ -42,9 +42,7 @@ BLOCK = re.compile(
     r"(?:\n```text\n(?P<output>.*?)^```\n)?",
     re.M | re.S,
 )
-SMALL = gortho.Settings(
-    replicas=8, steps=120, drops=((0.4, 4),), refits=4, refit_steps=60, predictor_steps=100, width=16
-)
+SMALL = gortho.Settings(starts=8, generations=2, refits=4, predictor_steps=100)
 
 
 def blocks(page):

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 import gortho
 from gortho.cli import main
-from gortho.samples import DataError
 from gortho.experiments.rows import read_rows
+from gortho.samples import DataError
 from gortho.toptag import experiment, frames, rivals, samples
 from gortho.toptag.experiment import Budget
 from gortho.toptag.invariance import broken_directions, invariance, stabiliser

@@ -36,7 +36,7 @@ from gortho.discovery.evidence import given_errors, spread, without_noise_eigenv
 from gortho.discovery.peers import squared_errors
 from gortho.discovery.predictor import Parts
 from gortho.discovery.result import NotAccepted
-from gortho.discovery.search import FINAL_ROUNDS, LAST, Interrupted, Search, prepared, projections
+from gortho.discovery.search import FINAL_ROUNDS, LAST, Errors, Interrupted, Search, prepared, projections
 from gortho.discovery.verdict import MAX_SPREAD, NOTHING_EXPLAINED, percent
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
@@ -137,15 +137,16 @@ class Learnt:
     doubt: str | None
 
 
-def learn_form(samples: Samples, settings: Settings, seed: int) -> Learnt:
+def learn_form(samples: Samples, settings: Settings, errors: Errors | None, seed: int) -> Learnt:
     """The form by search and refits as in `discover`, without predictor, comparison and verdict."""
     posed = Posed.of(samples, seed)
     try:
         with one_thread():
-            found = find_form(posed, settings=settings, errors=None, seed=seed, clock=Clock())
-            left = unexplained(found, posed.parts, seed)
+            found = find_form(posed, settings=settings, errors=errors, seed=seed, clock=Clock())
+            own, constant = held_out_errors(found, posed.parts, seed)
     except Interrupted:
         raise KeyboardInterrupt from None
+    left = own.mean() / constant.mean()
     assert found.refits is not None
     A, zero = without_noise_eigenvalues(found.A, found.refits)
     form, distance = posed.out(A), float(np.median(spread(A, found.refits, zero).distances))
@@ -157,15 +158,15 @@ def learn_form(samples: Samples, settings: Settings, seed: int) -> Learnt:
     return Learnt(form, given_errors(posed.frame, form, found.refits)[0], found.search, doubt)
 
 
-def unexplained(found: FoundForm, parts: Parts, seed: int) -> float:
-    """Share of the variance of held-out samples that a form leaves over; no prediction leaves the range of y."""
+def held_out_errors(found: FoundForm, parts: Parts, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Squared errors of held-out samples: by the search's family at a form, within the range of y; and by the mean."""
     train = parts.train.rows(slice(0, SEARCH_SAMPLES))
     both = prepared(Samples.cat([train, parts.held_out]), found.search.errors)
     train, test = both.rows(slice(0, len(train))), both.rows(slice(len(train), None))
     (projection,) = projections(train, LAST, [FINAL_ROUNDS[-1][0]], seed)
-    prediction = projection.predict(projection.solve(found.A), test).reshape(test.y.shape)
-    own = squared_errors(prediction.clamp(train.y.amin(0), train.y.amax(0)), test)
-    return float(own.mean() / squared_errors(train.y.mean(0).expand_as(test.y), test).mean())
+    own = projection.predict(projection.solve(found.search.A), test).reshape(test.y.shape)
+    own = own.clamp(train.y.amin(0), train.y.amax(0))
+    return squared_errors(own, test), squared_errors(train.y.mean(0).expand_as(test.y), test)
 
 
 class _Estimator(BaseEstimator):
@@ -321,7 +322,8 @@ class _Estimator(BaseEstimator):
             refusal = hopeless(entered)
             if refusal is None:
                 sizes = self.settings or (QUICK if self.effort == "quick" else Settings())
-                learnt = learn_form(entered, sizes, seed)
+                # Labels are right or wrong: their errors are absolute ones.
+                learnt = learn_form(entered, sizes, None if self._judges else Errors.ABSOLUTE, seed)
                 self.search_, candidate, errors = learnt.search, learnt.form, learnt.errors
                 reason, advice = learnt.doubt or "", "Give more samples, or a larger effort."
             else:

@@ -152,10 +152,8 @@ def fit(
     if epochs < 1 or batch_size < 1:
         raise ValueError(f"epochs = {epochs}, batch_size = {batch_size}: both are at least 1")
     dtype = net.x_scale.dtype
-    if isinstance(x, Samples):
-        data = x.to(dtype)
-    else:
-        data = check_data(net, x, y, (point_scalars, sample_scalars), weights)
+    given = (point_scalars, sample_scalars)
+    data = x.to(dtype) if isinstance(x, Samples) else check_data(net, x, y, given, weights)
     if isinstance(validation, Samples):
         train, held_out = data, validation.to(dtype)
     elif isinstance(validation, tuple):

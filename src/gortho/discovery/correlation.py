@@ -113,7 +113,7 @@ def correlate(z: Tensor, y: Tensor) -> list[Correlation]:
     N, k, n = z.shape
     m = k * n
     functions = splines(y, max(4, min(SPLINES, N // SAMPLES_FOR_EACH)))
-    if N < SAMPLES_FOR_MONOMIAL * (m * (m + 1) // 2 + m):
+    if SAMPLES_FOR_MONOMIAL * (m * (m + 1) // 2 + m) > N:
         return []
     return Moments.of(z, functions).correlations()
 
@@ -189,7 +189,9 @@ def scalar_values(samples: Samples) -> Tensor:
         elif part == Covector():
             found.append((x @ v[:, :, None])[:, :, 0])
         elif part == Conjugation():
-            found.append(torch.stack([v.diagonal(dim1=1, dim2=2).sum(1), (v @ v).diagonal(dim1=1, dim2=2).sum(1)], 1))
+            found.append(
+                torch.stack([v.diagonal(dim1=1, dim2=2).sum(1), (v @ v).diagonal(dim1=1, dim2=2).sum(1)], 1)
+            )
         elif part == Form():
             found.append((x @ v @ x.mT).flatten(1))
         elif part == Bilinear() and k == 1:

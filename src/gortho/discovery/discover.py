@@ -143,7 +143,9 @@ def discover(
             notices=tuple(notices),
         )
     with one_thread():
-        return _discover(samples, as_errors(errors), settings or Settings(), seed, clock, watch, notices, known)
+        return _discover(
+            samples, as_errors(errors), settings or Settings(), seed, clock, watch, notices, known
+        )
 
 
 def as_errors(errors: str) -> Errors | None:
@@ -192,7 +194,9 @@ class Posed:
         if errors is Errors.ABSOLUTE:
             return self.parts
         p = self.parts
-        return Parts(*(replace(s, weights=relative_weights(s, p.train)) for s in (p.train, p.validation, p.held_out)))
+        return Parts(
+            *(replace(s, weights=relative_weights(s, p.train)) for s in (p.train, p.validation, p.held_out))
+        )
 
     def out(self, A: Tensor) -> QuadraticForm:
         """A form of the frame in the given coordinates."""
@@ -373,9 +377,7 @@ def _discover(
                     )
     except KeyboardInterrupt:
         interrupted = True
-    return _result(
-        samples, posed, form, fitted, comparison, A, zero, interrupted, seed, clock, notices
-    )
+    return _result(samples, posed, form, fitted, comparison, A, zero, interrupted, seed, clock, notices)
 
 
 def _result(
@@ -432,9 +434,7 @@ def _result(
     )
 
 
-def gathered(
-    form: FoundForm, comparison: Comparison, A: Tensor, zero: int, posed: Posed
-) -> Evidence:
+def gathered(form: FoundForm, comparison: Comparison, A: Tensor, zero: int, posed: Posed) -> Evidence:
     """All measurements that the verdict rests on."""
     found, spectral = form.search, form.spectral
     around = None if form.refits is None else spread(A, form.refits, zero)

@@ -52,7 +52,7 @@ def _eigenvalue_errors(A: Tensor, matrices: Tensor) -> Tensor:
 
 
 def without_noise_eigenvalues(A: Tensor, matrices: Tensor | None) -> tuple[Tensor, int]:
-    """Set eigenvalues to zero, in the frame, that are small and not told from zero by the refits: A is then singular."""
+    """A, in the frame, without eigenvalues that are small and not told from zero by the refits, and how many."""
     if matrices is None:
         return A, 0
     values, Q = torch.linalg.eigh(A)
@@ -132,7 +132,13 @@ class Comparison:
 
 
 def free_models(
-    parts: Parts, *, steps: int, seed: int, clock: Clock, kernel: peers.KernelRidge, progress: Callable[[float], None]
+    parts: Parts,
+    *,
+    steps: int,
+    seed: int,
+    clock: Clock,
+    kernel: peers.KernelRidge,
+    progress: Callable[[float], None],
 ) -> tuple[list[Model], bool]:
     """Kernel ridge, an MLP and, for scalars, boosted trees; and whether all of them could finish."""
     train, validation, test = parts.train, parts.validation, parts.held_out
@@ -140,7 +146,12 @@ def free_models(
     progress(0.2)
     options = {**train.network_options(), "set_like": False}
     plain = PlainNet(
-        FixedForm(QuadraticForm.euclidean(train.n)), output=train.rep, width=128, depth=2, seed=seed, **options
+        FixedForm(QuadraticForm.euclidean(train.n)),
+        output=train.rep,
+        width=128,
+        depth=2,
+        seed=seed,
+        **options,
     )
     history = fit_network(plain, train, validation, steps, 3e-3, seed, clock)
     progress(0.7)
@@ -171,7 +182,9 @@ def compare(
     net, test = fitted.network, parts.held_out
     own = predict(net, *test.inputs)
     errors = peers.squared_errors(own, test)
-    models, complete = free_models(parts, steps=steps, seed=seed, clock=clock, kernel=kernel, progress=progress)
+    models, complete = free_models(
+        parts, steps=steps, seed=seed, clock=clock, kernel=kernel, progress=progress
+    )
     free = min(models, key=lambda m: m.validation)  # chosen on validation, never on held-out data
     free_errors = peers.squared_errors(free.held_out, test)
 

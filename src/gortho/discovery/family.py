@@ -1,8 +1,8 @@
 """The linear family of predictors that the search projects onto (M12).
 
-For a given form A a predictor is Σ c · (features of the invariants) · (products of vectors and metric): linear in c, so
-the best one is a linear solve. Its derivative by A, at fixed c, goes through the Gram matrix and, for tensors, through the
-metric in the legs.
+For a given form A a predictor is Σ c · (features of the invariants) · (products of vectors and metric): linear in c,
+so the best one is a linear solve. Its derivative by A, at fixed c, goes through the Gram matrix and, for tensors,
+through the metric in the legs.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from gortho.discovery.spectral import symmetric_basis
 from gortho.nn.features import SMALLEST_UNIT, SOFT, TupleFeatures, combine, features_for, weight_shape
 from gortho.reps import Covector, Metric, Rep, Scalar, Vector
 from gortho.samples.values import Samples
+
+#: Step of central differences in the entries of a form of size √n.
+STEP = 1e-5
 
 
 @dataclass(frozen=True)
@@ -114,9 +117,10 @@ class Family:
         if isinstance(self.features, TupleFeatures):
             sizes = self.features.invariants(gram).abs().median(0).values
         else:
-            points, pairs = self.features.invariants(gram, inputs.mask)
+            points, pairs, whole = self.features.invariants(gram, inputs.mask)
             off = ~torch.eye(gram.shape[1], dtype=torch.bool)
-            parts = (points.flatten(0, 1), pairs[:, off].flatten(0, 1) if gram.shape[1] > 1 else pairs.flatten(0, 2))
+            apart = pairs[:, off].flatten(0, 1) if gram.shape[1] > 1 else pairs.flatten(0, 2)
+            parts = (points.flatten(0, 1), apart, whole)
             sizes = torch.cat([_median_of_seen(p.abs()) for p in parts])
         return sizes.clamp_min(floor)
 
@@ -181,44 +185,57 @@ class Family:
         """
         gram, weights = self.gram(A, inputs), self.weights(coefficients)
 
-        def outputs(gram: Tensor) -> tuple[list[Tensor], Tensor]:
-            c = combine(self._evaluated(gram, inputs, units), weights, self.legs, self.points)
-            return c, self._outputs(c, A, inputs)
+        def coefficients_of(gram: Tensor) -> list[Tensor]:
+            return combine(self._evaluated(gram, inputs, units), weights, self.legs, self.points)
 
         components = self.rep.size(self.n)
-        entries = self.points * (self.points + 1) // 2
-        if entries <= components:
-            slopes = gram.new_zeros(len(gram), components, *gram.shape[1:])
-            for i, j in torch.triu_indices(*gram.shape[1:]).mT.tolist():
-                tangent = torch.zeros_like(gram)
-                tangent[:, i, j] = tangent[:, j, i] = 1.0
-                slope = _directional(lambda g: outputs(g)[1], gram, tangent) / (1 if i == j else 2)
-                slopes[:, :, i, j] = slopes[:, :, j, i] = slope
+        if self.points * (self.points + 1) // 2 <= components:
+            slopes = self._slopes_forward(coefficients_of, gram, A, inputs)
         else:
-            with torch.enable_grad():
-                gram = gram.detach().requires_grad_()
-                p = outputs(gram)[1]
-                each = [torch.autograd.grad(p[:, k].sum(), gram, retain_graph=True)[0] for k in range(components)]
-            slopes = torch.stack(each, 1)
+            slopes = self._slopes_backward(coefficients_of, gram, A, inputs)
         x = inputs.vectors
         J = torch.einsum("zcij,zia,zjb->zcab", slopes, x, x)
         if _depends_on_form(self.rep):
-            c = [t.detach() for t in outputs(gram.detach())[0]]
-            directions = symmetric_basis(self.n)
-            through = [_directional(lambda form: self._outputs(c, form, inputs), A, d) for d in directions]
-            J = J + torch.einsum("zcm,mab->zcab", torch.stack(through, -1), directions)
+            J = J + self._through_legs([c.detach() for c in coefficients_of(gram)], A, inputs)
         return (J + J.mT) / 2
+
+    def _slopes_forward(self, coefficients_of: Callable, gram: Tensor, A: Tensor, inputs: Inputs) -> Tensor:
+        """Slopes of the outputs by the Gram matrix, one forward pass for each of its entries."""
+        slopes = gram.new_zeros(len(gram), self.rep.size(self.n), *gram.shape[1:])
+        for i, j in torch.triu_indices(*gram.shape[1:]).mT.tolist():
+            tangent = torch.zeros_like(gram)
+            tangent[:, i, j] = tangent[:, j, i] = 1.0 if i == j else 0.5
+            with forward_ad.dual_level():
+                moved = [
+                    forward_ad.unpack_dual(c) for c in coefficients_of(forward_ad.make_dual(gram, tangent))
+                ]
+            c = [torch.zeros_like(d.primal) if d.tangent is None else d.tangent for d in moved]
+            slopes[:, :, i, j] = slopes[:, :, j, i] = self._outputs(c, A, inputs)  # linear in coefficients
+        return slopes
+
+    def _slopes_backward(self, coefficients_of: Callable, gram: Tensor, A: Tensor, inputs: Inputs) -> Tensor:
+        """The same by one backward pass for each component of the output."""
+        with torch.enable_grad():
+            gram = gram.detach().requires_grad_()
+            p = self._outputs(coefficients_of(gram), A, inputs)
+            each = [torch.autograd.grad(p[:, k].sum(), gram, retain_graph=True)[0] for k in range(p.shape[1])]
+        return torch.stack(each, 1)
+
+    def _through_legs(self, c: list[Tensor], A: Tensor, inputs: Inputs) -> Tensor:
+        """The part of the derivative that goes through the metric in the legs, by central differences."""
+        directions = symmetric_basis(self.n)
+        through = [
+            self._outputs(c, A + STEP * d, inputs) - self._outputs(c, A - STEP * d, inputs)
+            for d in directions
+        ]
+        return torch.einsum("zcm,mab->zcab", torch.stack(through, -1) / (2 * STEP), directions)
 
 
 def _median_of_seen(values: Tensor) -> Tensor:
     """Medians of columns over what is not zero: missing points leave zeros."""
-    return torch.stack([c[c > 0].median() if bool((c > 0).any()) else c.new_zeros(()) for c in values.unbind(1)])
-
-
-def _directional(function: Callable[[Tensor], Tensor], at: Tensor, direction: Tensor) -> Tensor:
-    with forward_ad.dual_level():
-        tangent = forward_ad.unpack_dual(function(forward_ad.make_dual(at, direction))).tangent
-    return torch.zeros_like(function(at)) if tangent is None else tangent
+    return torch.stack(
+        [c[c > 0].median() if bool((c > 0).any()) else c.new_zeros(()) for c in values.unbind(1)]
+    )
 
 
 def _depends_on_form(rep: Rep) -> bool:
@@ -233,7 +250,7 @@ def tensor_basis(rep: Rep, A: Tensor, x: Tensor) -> Tensor:
     if rep == Covector():
         return lowered
     metric = metric_of(A) if _depends_on_form(rep) else Metric(A, A)
-    N, k, n = x.shape
+    N, _, n = x.shape
     blocks: list[Tensor] = []
     sizes = [part.size(n) for part in rep.parts]
     for place, part in enumerate(rep.parts):

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.correlation import SPLINES, Moments, scalar_values, spline_values, varying
-from gortho.discovery.discover import MAX_SAMPLES
+from gortho.discovery.discover import MAX_SAMPLES, one_thread
 from gortho.discovery.starts import SCALARS, Start
 from gortho.forms import QuadraticForm
 from gortho.samples.chunks import Chunks
@@ -179,7 +179,8 @@ def survey(
         if few.y is None:
             raise DataError("there are no targets: name them by y=")
         correlating = Correlating.of(few.X, few.y, output)
-        totals = scan(chunks, Plan(few.X.shape[-1], limit, seed, correlating), client, progress)
+        with one_thread():
+            totals = scan(chunks, Plan(few.X.shape[-1], limit, seed, correlating), client, progress)
         values, rows = totals.kept.in_order()
         data = checked(chunks.raw(values, rows), shape, str(path), max_samples=limit)
     forms = () if correlating is None else correlating.forms(totals.also)
@@ -203,6 +204,6 @@ def beyond(totals: Totals, chunks: Chunks) -> list[str]:
     k = wide[0]
     return [
         f"the sample does not reach as far as all rows do in {listed(names)} ({names[0]!r} goes from "
-        f"{totals.low[k]:.4g} to {totals.high[k]:.4g}, in the sample from {low[k]:.4g} to {high[k]:.4g}): the answer is "
-        "for rows like those of the sample"
+        f"{totals.low[k]:.4g} to {totals.high[k]:.4g}, in the sample from {low[k]:.4g} to {high[k]:.4g}): the answer "
+        "is for rows like those of the sample"
     ]

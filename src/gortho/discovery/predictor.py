@@ -154,7 +154,9 @@ def polynomial(form: QuadraticForm, parts: Parts, seed: int) -> Fitted | None:
         moved = QuadraticForm(at.A)
         if moved.signature != form.signature:
             continue
-        fitted = _linear(moved, train, projection, {"features": 1, "degree": degree, "seed": seed}, Kind.POLYNOMIAL)
+        fitted = _linear(
+            moved, train, projection, {"features": 1, "degree": degree, "seed": seed}, Kind.POLYNOMIAL
+        )
         error = _error(fitted.network, parts.validation)
         if best is None or error < NOTABLE * best[0]:
             best = error, fitted

@@ -27,6 +27,8 @@ DAMPING, HARDER, EASIER, LEAST_DAMPING = 1e-2, 6.0, 1 / 8, 1e-9
 TRIES = 5
 #: Steps end when one gains less than this share of the criterion.
 GAIN = 1e-3
+#: A random step from a form of size √n is not longer than this.
+LARGEST_SHAKE = 0.1
 #: A criterion below this, in units of the targets' variance, is rounding.
 EXACT = 1e-24
 
@@ -68,6 +70,8 @@ class Projection:
         soft: float = SOFT,
         degree: int | None = None,
     ):
+        # Polynomials may be the law itself, to rounding; of the other families nobody asks for so many digits.
+        self.fine = degree is not None
         self.family = Family(samples, columns, seed, soft, degree)
         self.standard = Standard.of(samples)
         self.inputs = self.standard.inputs(samples)
@@ -83,13 +87,13 @@ class Projection:
         size = torch.where(size > 1e-12 * size.max(), size, math.inf)
         return D / size, size, (self.y * self.root[:, None]).flatten()
 
-    def solve(self, A: Tensor, fine: bool = True) -> Solve:
-        """The ridge of least expected error, and its predictor; ``fine`` where almost nothing may be left over."""
+    def solve(self, A: Tensor) -> Solve:
+        """The ridge of least expected error, and its predictor."""
         units = self.family.units(A, self.inputs)
         D, size, y = self._design(A, units)
         values, V = torch.linalg.eigh(D.mT @ D)
         at = self._ridged(A, units, D, size, y, values.clamp_min(0.0), V, V.mT @ (D.mT @ y), RIDGES)
-        if fine and at.criterion < FINE and len(D) > D.shape[1]:
+        if self.fine and at.criterion < FINE and len(D) > D.shape[1]:
             Q, R = torch.linalg.qr(D)
             U, sigma, Vt = torch.linalg.svd(R, full_matrices=False)
             b = sigma * (U.mT @ (Q.mT @ y))
@@ -125,7 +129,10 @@ class Projection:
 
     def jacobian(self, at: Solve) -> tuple[Tensor, Tensor]:
         """The projected Jacobian ``(N · components, m)`` by directions ``(m, n, n)`` across A itself."""
-        J = self.family.jacobian(at.A, self.inputs, at.units, at.coefficients) * self.root[:, None, None, None]
+        J = (
+            self.family.jacobian(at.A, self.inputs, at.units, at.coefficients)
+            * self.root[:, None, None, None]
+        )
         flat = self.directions.flatten(1)
         # A basis of the forms orthogonal to A: its size is a matter of gauge (M2).
         _, _, V = torch.linalg.svd((flat @ at.A.flatten())[None], full_matrices=True)
@@ -164,6 +171,16 @@ class Projection:
 
     def _moved(self, at: Solve, step: Tensor, across: Tensor) -> Solve:
         return self.solve(unit_form(at.A + torch.einsum("m,mij->ij", step, across)))
+
+    def shaken(self, at: Solve, times: float, generator: torch.Generator) -> Tensor:
+        """A form at random around this one, so many standard errors of Gauss-Newton away in every direction."""
+        J, across = self.jacobian(at)
+        values, V = torch.linalg.eigh(J.mT @ J)
+        values = values.clamp_min(1e-12 * float(values[-1]) + 1e-300)
+        noise = torch.randn(len(values), dtype=J.dtype, generator=generator)
+        step = V @ (noise * (times**2 * at.residual.square().mean() / values).sqrt())
+        step = step * min(1.0, LARGEST_SHAKE / max(float(step.norm()), 1e-300))
+        return unit_form(at.A + torch.einsum("m,mij->ij", step, across))
 
     def squared_residuals(self, at: Solve) -> Tensor:
         """Mean squared residual of each sample, as weighted."""

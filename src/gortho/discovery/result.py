@@ -295,7 +295,8 @@ class Discovery:
             "free_certificate": list(self.free_certificate.items()),
             "restarts": [vars(r) | {"form": json.loads(r.form.to_json())} for r in self.restarts],
             "held_out": None if self.held_out is None else [part.tolist() for part in self.held_out],
-            "provenance": asdict(p) | {"errors": p.errors.name, "predictor": p.predictor and p.predictor.name},
+            "provenance": asdict(p)
+            | {"errors": p.errors.name, "predictor": p.predictor and p.predictor.name},
         }
         plain = (
             "reason", "advice", "confidence", "output", "names", "refits", "network_options", "notices"
@@ -333,7 +334,9 @@ class Discovery:
             content["peers"] = tuple(Peer(**peer) for peer in content["peers"])
             content["certificate"] = {float(b): float(e) for b, e in content["certificate"]}
             content["free_certificate"] = {float(b): float(e) for b, e in content["free_certificate"]}
-            content["restarts"] = tuple(Restart(**(r | {"form": _form(r["form"])})) for r in content["restarts"])
+            content["restarts"] = tuple(
+                Restart(**(r | {"form": _form(r["form"])})) for r in content["restarts"]
+            )
             content["provenance"] = _provenance(content["provenance"])
             if content["held_out"] is not None:
                 content["held_out"] = tuple(np.array(part) for part in content["held_out"])
@@ -390,8 +393,7 @@ def _provenance(content: dict[str, Any]) -> Provenance:
         source = Source(source["file"], columns)
     kind = content["predictor"]
     return Provenance(
-        **content
-        | {"errors": Errors[content["errors"]], "predictor": kind and Kind[kind], "source": source}
+        **content | {"errors": Errors[content["errors"]], "predictor": kind and Kind[kind], "source": source}
     )
 
 

@@ -1,8 +1,8 @@
 """The search for the form: starts, a scan, Gauss-Newton by variable projection, refits for the errors (M12).
 
 The criterion of a form is a funnel with rough walls: a law with a root, a logarithm or a pole is sharp near the cone
-q = 0, and slopes there say little about where the bottom is. So forms are first bred by their scores alone, then refined
-with smooth features, which see far, and last with sharp ones, which see exactly.
+q = 0, and slopes there say little about where the bottom is. So forms are first bred by their scores alone, then
+refined with smooth features, which see far, and last with sharp ones, which see exactly.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gortho.discovery.clock import Clock
 from gortho.discovery.projection import Projection, Solve
-from gortho.discovery.starts import Start, distinct
+from gortho.discovery.starts import Start, distinct, white_starts
 from gortho.discovery.workers import each
 from gortho.reps import DirectSum
 from gortho.samples.frame import form_distance, unit_form
@@ -36,6 +36,8 @@ SAME = 0.05
 NEAR_BEST = 1.5
 #: A criterion below this share of the variance: nothing better is looked for.
 NEARLY_EXACT = 1e-7
+#: If more than this share of the variance is left over, the search is made once more, with more forms.
+LITTLE, ATTEMPTS = 0.05, 2
 #: Share of samples that are usual: the others do not decide which finalist is the best.
 USUAL = 0.9
 
@@ -83,7 +85,7 @@ class Size:
 
 
 #: The scan, the first look at the forms that it bred, and the last at the finalists.
-SCAN, FIRST, LAST = Size(700, 48, 28, 140), Size(900, 64, 34, 200), Size(4_500, 200, 60)
+SCAN, FIRST, LAST = Size(700, 56, 32, 140), Size(900, 72, 38, 200), Size(4_500, 200, 60)
 #: Samples for each unknown of a family, and for each entry of the form, at least.
 ROWS_FOR_UNKNOWN, ROWS_FOR_ENTRY = 3, 4
 #: How smooth the family is in each round of the first look, steps, and how many starts at least go on.
@@ -92,8 +94,10 @@ ROUNDS = ((1.0, 6, 6), (0.3, 6, 4), (0.03, 6, 3))
 FINAL_ROUNDS = ((0.3, 7), (0.03, 12))
 #: Steps by which the scan sees whether the law is nearly exact at a start.
 QUICK_STEPS = 6
-#: Steps of a refit, and how far from the end of the search it starts.
-REFIT_STEPS, APART = 7, 0.02
+#: Steps of a refit, and how many of its own standard errors from the end of the search it starts.
+REFIT_STEPS, SHAKE = 8, 4.0
+#: Families of refits: smoothness, and unknowns as shares of those of the last look.
+SOFTNESS, FAMILIES = (0.03, 0.015, 0.06), (1.0, 0.7)
 #: Smoothness of the two scans, and how far children are from their parents in the first and the last round.
 SCAN_SOFT = (1.0, 0.3)
 WIDEST, NARROWEST = 0.6, 0.1
@@ -168,7 +172,9 @@ def prepared(samples: Samples, errors: Errors) -> Samples:
     y = rep.join(done) if isinstance(rep, DirectSum) else done[0]
     done_samples = replace(samples, y=y)
     if errors is Errors.RELATIVE and any(part.rank for part in rep.parts):
-        return replace(done_samples, weights=relative_weights(done_samples, done_samples))
+        weights = relative_weights(done_samples, done_samples)
+        size = (weights / weights.mean() * y.reshape(len(y), -1).square().mean(1)).mean().sqrt()
+        return replace(done_samples, y=y / size, weights=weights)
     return done_samples
 
 
@@ -206,12 +212,17 @@ def projections(samples: Samples, size: Size, softness: Sequence[float], seed: i
 # The scan
 
 
-def scan(samples: Samples, starts: list[Start], settings: Settings, seed: int, clock: Clock) -> list[Start]:
+def scan(
+    samples: Samples, starts: list[Start], settings: Settings, seed: int, clock: Clock, harder: bool = False
+) -> list[Start]:
     """Starts bred for their scores: the best forms, and those between and around them, round by round.
 
     A smooth family and a sharper one breed side by side: where one is misled, the other mostly is not.
     """
     generator = torch.Generator().manual_seed(seed)
+    children = 2 * CHILDREN if harder else CHILDREN
+    # Tensors mostly tell their form by a linear solve, and cost more.
+    rounds = settings.generations if max(part.rank for part in samples.rep.parts) < 2 or harder else 2
     bred: list[Start] = []
     for projection in projections(samples, SCAN, SCAN_SOFT, seed):
         pool = _scored(projection, starts)
@@ -219,27 +230,27 @@ def scan(samples: Samples, starts: list[Start], settings: Settings, seed: int, c
         exact = [Start(start.label, at.A) for start, at in ends if at.criterion < NEARLY_EXACT]
         if exact:
             return exact
-        for g in range(settings.generations):
+        for g in range(rounds):
             if clock.over() or pool[0][0] < NEARLY_EXACT:
                 break
-            spread = WIDEST * (NARROWEST / WIDEST) ** (g / max(1, settings.generations - 1))
+            spread = WIDEST * (NARROWEST / WIDEST) ** (g / max(1, rounds - 1))
             parents = [start for _, start in _apart(pool, PARENTS, spread / 2)]
-            pool += _scored(projection, _children(parents, spread, generator))
+            pool += _scored(projection, _children(parents, children, spread, generator))
             pool = sorted(pool, key=lambda pair: pair[0])[: 2 * CHILDREN]
         bred += [start for _, start in _apart(pool, PARENTS, SAME)]
     return distinct(bred)
 
 
 def _scored(projection: Projection, starts: list[Start]) -> list[tuple[float, Start]]:
-    scores = [(projection.solve(start.A, fine=False).criterion, start) for start in starts]
+    scores = [(projection.solve(start.A).criterion, start) for start in starts]
     return sorted(scores, key=lambda pair: pair[0])
 
 
-def _children(parents: list[Start], spread: float, generator: torch.Generator) -> list[Start]:
+def _children(parents: list[Start], count: int, spread: float, generator: torch.Generator) -> list[Start]:
     """Forms around the parents; every other one is moved by half of the difference of two of them."""
     n = len(parents[0].A)
     children = []
-    for k in range(CHILDREN):
+    for k in range(count):
         one = parents[k % len(parents)]
         pair = [parents[i].A for i in torch.randint(len(parents), (2,), generator=generator).tolist()]
         B, C = (M * torch.where((M * one.A).sum() < 0, -1.0, 1.0) for M in pair)
@@ -323,7 +334,9 @@ def usual_criterion(projection: Projection, at: Solve) -> float:
 # Which errors
 
 
-def relative_wins(train: Samples, validation: Samples, absolute: Tensor, relative: Tensor, seed: int) -> float:
+def relative_wins(
+    train: Samples, validation: Samples, absolute: Tensor, relative: Tensor, seed: int
+) -> float:
     """The share of validation samples that the form found with relative errors explains better.
 
     Both forms are fitted both ways, with absolute and with relative errors, and compared sample by sample, so that no
@@ -357,32 +370,60 @@ def search(
     """The form that explains samples, in their frame, best; ``errors`` None tries both kinds."""
     kinds = tuple(Errors) if errors is None else (errors,)
     best = Search(starts[0].A, kinds[0], (Restart(starts[0].label, starts[0].A, math.inf),))
-    found: list[Search] = []
+    found: dict[Errors, Search] = {}
     try:
-        for number, kind in enumerate(kinds):
-            if found and (clock.over() or found[0].restarts[0].criterion < NEARLY_EXACT):
+        for attempt in range(ATTEMPTS):
+            for number, kind in enumerate(kinds):
+                if found and (clock.over() or best.restarts[0].criterion < NEARLY_EXACT):
+                    break
+                done = (attempt + number / len(kinds)) / ATTEMPTS
+                one = _attempt(train, starts, kind, settings, seed, attempt, clock, done, progress)
+                # What was found one way is a start for the other.
+                starts = [*starts, *(Start(r.start, r.A) for r in one.restarts)]
+                if kind not in found or one.restarts[0].criterion < found[kind].restarts[0].criterion:
+                    found[kind] = one
+                best = min(found.values(), key=lambda f: f.restarts[0].criterion)
+            if clock.over() or best.restarts[0].criterion < LITTLE:
                 break
-            samples, part = prepared(train, kind), 1 / len(kinds)
-            progress(number * part, best.A)
-            bred = scan(samples, starts, settings, seed, clock)
-            progress((number + 0.3) * part, bred[0].A)
-            ends = first_look(samples, bred, seed, settings.workers, clock)
-            best = best if found else Search(ends[0].A, kind, tuple(ends))
-            progress((number + 0.6) * part, ends[0].A)
-            finals = last_look(samples, ends, settings.finalists, seed, settings.workers)
-            found.append(Search(finals[0].A, kind, tuple(finals)))
-            best = found[0]
-            # What one kind of errors found is a start for the other.
-            starts = [*starts, *(Start(r.start, r.A) for r in finals)]
-        if len(found) == 2:
-            share = relative_wins(train, validation, found[0].A, found[1].A, seed)
-            # Absolute errors are the plain choice: relative ones have to win by more than chance.
-            relative = share > 0.5 + len(validation) ** -0.5
-            best = replace(found[1], wins=share) if relative else replace(found[0], wins=1 - share)
+        best = _chosen(found, train, validation, seed)
         progress(1.0, best.A)
         return best
     except KeyboardInterrupt:
         raise Interrupted(best) from None
+
+
+def _attempt(
+    train: Samples,
+    starts: list[Start],
+    kind: Errors,
+    settings: Settings,
+    seed: int,
+    attempt: int,
+    clock: Clock,
+    done: float,
+    progress: Progress,
+) -> Search:
+    """Scan, first and last look with one kind of errors; later attempts breed more, from another seed."""
+    samples, seed = prepared(train, kind), seed + 7_919 * attempt
+    if attempt:
+        starts = [*starts, *white_starts(train.n, 3 * settings.starts, seed)]
+    progress(done, starts[0].A)
+    bred = scan(samples, starts, settings, seed, clock, harder=attempt > 0)
+    ends = first_look(samples, bred, seed, settings.workers, clock)
+    progress(done + 0.3 / ATTEMPTS, ends[0].A)
+    finals = last_look(samples, ends, settings.finalists, seed, settings.workers)
+    return Search(finals[0].A, kind, tuple(finals))
+
+
+def _chosen(found: dict[Errors, Search], train: Samples, validation: Samples, seed: int) -> Search:
+    """The form by absolute errors, unless relative ones win on more validation samples than by chance."""
+    if len(found) == 1:
+        return next(iter(found.values()))
+    absolute, relative = found[Errors.ABSOLUTE], found[Errors.RELATIVE]
+    share = relative_wins(train, validation, absolute.A, relative.A, seed)
+    if share > 0.5 + len(validation) ** -0.5:
+        return replace(relative, wins=share)
+    return replace(absolute, wins=1 - share)
 
 
 # Refits
@@ -415,20 +456,21 @@ def refit(
             break
         forms += each(_resampled, jobs[first : first + step], settings.workers)
         progress(len(forms) / len(jobs), found.A)
-    return align_signs(torch.stack(forms), found.A)
+    # The end of the search is one more estimate.
+    return align_signs(torch.stack([found.A, *forms]), found.A)
 
 
 def _resampled(samples: Samples, columns: int, A: Tensor, seed: int, degree: int | None) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     weights = -torch.rand(len(samples), dtype=torch.float64, generator=generator).clamp_min(1e-12).log()
     given = weights if samples.weights is None else weights * samples.weights
-    projection = Projection(samples, columns, given, seed, FINAL_ROUNDS[-1][0], degree)
-    n = len(A)
-    noise = torch.randn(n, n, dtype=torch.float64, generator=generator)
-    start = unit_form(A + APART * (noise + noise.mT) / (2 * (n + 1)) ** 0.5)
+    soft, share = SOFTNESS[seed % len(SOFTNESS)], FAMILIES[seed % len(FAMILIES)]
+    projection = Projection(samples, int(share * columns), given, seed, soft, degree)
+    at = projection.solve(A)
     if degree is None:
-        projection = projection.reweighted(robust_weights(projection, projection.solve(A)))
-    return projection.refine(start, REFIT_STEPS).A
+        projection = projection.reweighted(robust_weights(projection, at))
+        at = projection.solve(A)
+    return projection.refine(projection.shaken(at, SHAKE, generator), REFIT_STEPS).A
 
 
 def align_signs(matrices: Tensor, A: Tensor) -> Tensor:

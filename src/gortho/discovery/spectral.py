@@ -164,7 +164,7 @@ def stabiliser_form(x: Tensor, y: Tensor, rep: Rep) -> tuple[Tensor, float] | No
     Returns:
         A, up to a factor, and the gap σ₂/σ₁; None where there is nothing to solve.
     """
-    N, k, n = x.shape
+    _, k, n = x.shape
     if n - k < 2 or isinstance(rep, DirectSum) or rep.parts[0].rank == 0 or rep == Vector():
         return None
     complement = torch.linalg.qr(x.mT, mode="complete")[0][:, :, k:]
@@ -175,7 +175,9 @@ def stabiliser_form(x: Tensor, y: Tensor, rep: Rep) -> tuple[Tensor, float] | No
         for b in range(a + 1, n - k):
             p, q = complement[:, :, a], complement[:, :, b]
             omega = p[:, :, None] * q[:, None] - q[:, :, None] * p[:, None]
-            rows.append(torch.stack([rep.differential(B @ omega, y).flatten() for B in symmetric_basis(n)], 1))
+            rows.append(
+                torch.stack([rep.differential(B @ omega, y).flatten() for B in symmetric_basis(n)], 1)
+            )
     sigma, V = torch.linalg.svd(torch.linalg.qr(torch.cat(rows), mode="r")[1], full_matrices=False)[1:]
     B = torch.einsum("k,kab->ab", V[-1], symmetric_basis(n))
     return _adjugate(B), float(sigma[-2] / sigma[-1].clamp_min(1e-300))

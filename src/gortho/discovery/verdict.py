@@ -64,7 +64,9 @@ class Evidence:
     restarts: int
     near_best: int  # restarts that end about as well as the best one
     agreeing: int  # of these, how many end at the same form
-    refit_distances: list[float] = field(default_factory=list)  # of refits to the found form, in the frame (M18)
+    refit_distances: list[float] = field(
+        default_factory=list
+    )  # of refits to the found form, in the frame (M18)
     signature_votes: float = 0.0  # share of refits with the found signature
     weakest_eigenvalue: float = math.inf  # smallest |λ| over its standard error, zero directions left out
     zero_directions: int = 0
@@ -105,8 +107,8 @@ def percent(share: float) -> str:
 def confidence(e: Evidence) -> float:
     """Probability that the signature is right and the form is not an artefact, from the evidence.
 
-    The product of: no eigenvalue has changed its sign by chance (normal, by its error from refits), the share of refits,
-    the found form counted as one of them, that have its signature, and how much the predictor explains.
+    The product of: no eigenvalue has changed its sign by chance (normal, by its error from refits), the share of
+    refits, the found form counted as one of them, that have its signature, and how much the predictor explains.
     """
     sign = 1 - 2 * norm.sf(min(e.weakest_eigenvalue, 40.0))
     refits = len(e.refit_distances)
@@ -194,7 +196,7 @@ def _judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
     if not e.complete:
         return (
             Verdict.UNDERDETERMINED,
-            f"{found}, {free}, which was cut short by the time budget: whether a model without a form does better is open.",
+            f"{found}, {free}, which the time budget cut short: whether it would do better is open.",
             "Give a larger time budget, or none.",
         )
     alone = e.near_best == 1

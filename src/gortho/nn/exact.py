@@ -113,7 +113,9 @@ class EquivariantNet(nn.Module):
         if self.features:
             legs = [len(t.legs) for part in parts for t in part.terms(singular)]
             counts = self.point_scalars, self.sample_scalars, self.set_like
-            functions = features_for(legs, self.points, *counts, self.features, self.settings["seed"], degree=self.degree)
+            functions = features_for(
+                legs, self.points, *counts, self.features, self.settings["seed"], degree=self.degree
+            )
             return LinearCoefficients(functions, parts, self.points, singular)
         if self.set_like:
             return SetCoefficients(parts, self.point_scalars, self.sample_scalars, width, depth, singular)

@@ -78,11 +78,13 @@ class TupleFeatures:
     ):
         self.points, self.soft, self.degree = points, soft, degree
         self.pairs = torch.triu_indices(points, points, 1).unbind()
-        self.squares = points + len(self.pairs[0])  # q of each vector and of each difference
-        variables = self.squares + len(self.pairs[0]) + scalars
+        pairs = len(self.pairs[0])
+        # q of each vector, of each difference and each sum of two, and of the sum of all
+        self.squares = points + 2 * pairs + (points > 2)
+        variables = self.squares + pairs + scalars
         generator = torch.Generator().manual_seed(seed)
         if degree is not None:
-            own = variables - len(self.pairs[0])  # differences are sums of the others
+            own = points + pairs + scalars  # the other squares are sums of these
             self.products = torch.triu_indices(own, own).unbind()
             self.count = [1, 1 + own, 1 + own + len(self.products[0])][degree]
             return
@@ -105,11 +107,12 @@ class TupleFeatures:
         )
 
     def invariants(self, gram: Tensor) -> Tensor:
-        """q of vectors and of differences, and mixed products ``(N, variables without scalars)``."""
+        """q of vectors, differences and sums, and mixed products ``(N, variables without scalars)``."""
         own = gram.diagonal(dim1=1, dim2=2)
         i, j = self.pairs
-        mixed = gram[:, i, j]
-        return torch.cat([own, own[:, i] + own[:, j] - 2 * mixed, mixed], 1)
+        mixed, both = gram[:, i, j], own[:, i] + own[:, j]
+        total = [gram.sum((1, 2))[:, None]] if self.points > 2 else []
+        return torch.cat([own, both - 2 * mixed, both + 2 * mixed, *total, mixed], 1)
 
     def __call__(self, gram: Tensor, point: Tensor | None, sample: Tensor | None, units: Tensor) -> Tensor:
         b = self.invariants(gram) / units
@@ -140,7 +143,7 @@ class SetFeatures:
         room: about so many functions of the whole; points and pairs have fewer.
     """
 
-    INVARIANTS = 5  # ⟨x_i, x_i⟩, ⟨x_i, mean⟩, q(x_i - mean), ⟨x_i, x_j⟩, q(x_i - x_j)
+    INVARIANTS = 6  # ⟨x_i, x_i⟩, ⟨x_i, mean⟩, q(x_i - mean), ⟨x_i, x_j⟩, q(x_i - x_j), q(mean)
 
     def __init__(
         self,
@@ -170,21 +173,21 @@ class SetFeatures:
         self.whole_waves = Waves(variables, room // 3, generator)
         #: Functions by number of legs; those of two have a diagonal and the pairs.
         self.counts = [
-            points + pairs + len(self.whole_products[0]) + len(self.whole_waves),
+            points + pairs + 5 + len(self.whole_products[0]) + len(self.whole_waves),
             points + pairs,
             points + pairs + pairs + 1,
         ]
 
     @staticmethod
-    def invariants(gram: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Invariants of points ``(N, k, 3)`` and of pairs ``(N, k, k, 2)``."""
+    def invariants(gram: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Invariants of points ``(N, k, 3)``, of pairs ``(N, k, k, 2)`` and of the whole ``(N, 1)``."""
         k = gram.shape[1]
         count = gram.new_full((len(gram),), float(k)) if mask is None else mask.sum(1)
         own = gram.diagonal(dim1=1, dim2=2)
         to_mean = gram.sum(2) / count[:, None]
         centre = gram.sum((1, 2)) / count.square()
         points = torch.stack([own, to_mean, own - 2 * to_mean + centre[:, None]], 2)
-        return points, torch.stack([gram, own[:, :, None] + own[:, None] - 2 * gram], 3)
+        return points, torch.stack([gram, own[:, :, None] + own[:, None] - 2 * gram], 3), centre[:, None]
 
     def _points(self, b: Tensor, given: list[Tensor]) -> Tensor:
         i, j = self.products
@@ -221,8 +224,8 @@ class SetFeatures:
     ) -> list[Tensor]:
         """Functions of the whole ``(N, m0)``, of points ``(N, k, m1)`` and of pairs ``(N, k, k, m2)``."""
         k = gram.shape[1]
-        points, pairs = self.invariants(gram, mask)
-        b, c = points / units[:3], pairs / units[3:]
+        points, pairs, centre = self.invariants(gram, mask)
+        b, c, q = points / units[:3], pairs / units[3:5], centre / units[5:]
         given = [] if point is None else [point]
         given += [] if sample is None else [sample[:, None].expand(-1, k, -1)]
         phi, psi = self._points(b, given), self._pairs(c, point)
@@ -236,11 +239,19 @@ class SetFeatures:
         means = torch.cat([b, *given], 2).mean(1)
         if self.degree is None:
             i, j = self.whole_products
-            whole = torch.cat([pooled, means[:, i] * means[:, j], self.whole_waves(torch.asinh(means))], 1)
+            r = (q.square() + self.soft**2).sqrt()
+            total = [q, torch.asinh(q), r.sqrt(), r.log(), 1 / r]
+            whole = torch.cat(
+                [pooled, *total, means[:, i] * means[:, j], self.whole_waves(torch.asinh(means))], 1
+            )
         else:
             i, j = self.products
             whole = torch.cat([pooled, means[:, i] * means[:, j]], 1)[:, : self.counts[0]]
-        ones = torch.ones_like(gram[..., None]) if mask is None else (mask[:, :, None] * mask[:, None])[..., None]
+        ones = (
+            torch.ones_like(gram[..., None])
+            if mask is None
+            else (mask[:, :, None] * mask[:, None])[..., None]
+        )
         one_pair = torch.cat([psi, ones], 3)
         return [whole, torch.cat([phi, rows], 2), one_pair]
 
@@ -271,7 +282,9 @@ def features_for(
         room = int(0.8 * room)
 
 
-def combine(features: Tensor | list[Tensor], weights: Sequence[Tensor], legs: Sequence[int], k: int) -> list[Tensor]:
+def combine(
+    features: Tensor | list[Tensor], weights: Sequence[Tensor], legs: Sequence[int], k: int
+) -> list[Tensor]:
     """Coefficients ``(N, k, …)`` of terms with so many legs, linear in the features.
 
     With features of a tuple, weights are ``(k^legs, count)``; of a set, ``(count,)``.
@@ -301,10 +314,14 @@ class LinearCoefficients(nn.Module):
         super().__init__()
         self.features, self.points = features, points
         self.legs = [[len(t.legs) for t in part.terms(singular)] for part in parts]
-        tuples = isinstance(features, TupleFeatures)
-        self.register_buffer("units", torch.ones(points**2 if tuples else SetFeatures.INVARIANTS))
+        count = SetFeatures.INVARIANTS
+        if isinstance(features, TupleFeatures):
+            count = features.squares + points * (points - 1) // 2
+        self.register_buffer("units", torch.ones(count))
         flat = [number for part in self.legs for number in part]
-        self.weights = nn.ParameterList(nn.Parameter(torch.zeros(weight_shape(features, n, points))) for n in flat)
+        self.weights = nn.ParameterList(
+            nn.Parameter(torch.zeros(weight_shape(features, n, points))) for n in flat
+        )
 
     units: Tensor
 

@@ -67,8 +67,8 @@ def check_samples(
     arrays, repeated = _drop_repeated(arrays)
     notices += repeated + _constant_notice(arrays["y"]) + _fixed_vector_notices(arrays["X"])
     notices += _component_notices(arrays["X"], names, seed)
-    rest = [arrays.get(name) for name in ("point_scalars", "sample_scalars", "weights")]
-    return arrays["X"], arrays["y"], *rest, notices
+    point, sample, weights = (arrays.get(name) for name in ("point_scalars", "sample_scalars", "weights"))
+    return arrays["X"], arrays["y"], point, sample, weights, notices
 
 
 def check_inputs(

@@ -88,7 +88,9 @@ class Chunks:
                     f"x has {total} rows and {part} has {len(array)}: they must have one row per sample each"
                 )
         pieces = tuple(
-            Piece(start, partial(slices, tuple(given.values()), start, min(start + PIECE, total)), raw.where)
+            Piece(
+                start, partial(slices, [array[start : start + PIECE] for array in given.values()]), raw.where
+            )
             for start in range(0, total, PIECE)
         )
         shapes = {part: tuple(array.shape[1:]) for part, array in given.items()}
@@ -139,7 +141,8 @@ class Chunks:
         step = -(-len(self.pieces) // LOOKED_AT)
         pieces = self.pieces[::step]
         each = -(-rows // len(pieces))
-        found = [next(piece.finite_blocks(self.labels, each)) for piece in pieces]
+        looks = [next(piece.finite_blocks(self.labels, each), None) for piece in pieces]
+        found = [look for look in looks if look is not None]
         numbers = [np.arange(first, first + len(block)) for first, block in found]
         return np.concatenate([block for _, block in found]), np.concatenate(numbers)
 
@@ -157,9 +160,12 @@ def labels_of(shapes: dict[str, tuple[int, ...]]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def slices(arrays: Sequence[Any], start: int, stop: int, rows: int | None) -> Iterator[np.ndarray]:
+def slices(
+    arrays: Sequence[Any], rows: int | None, start: int = 0, stop: int | None = None
+) -> Iterator[np.ndarray]:
     """Rows of arrays, or of datasets, side by side, block by block."""
     step = rows or max(1, BLOCK // max(1, sum(math.prod(array.shape[1:]) for array in arrays)))
+    stop = len(arrays[0]) if stop is None else stop
     for k in range(start, stop, step):
         few = [as_float64(array[k : min(k + step, stop)], "an array") for array in arrays]
         yield np.concatenate([part.reshape(len(part), -1) for part in few], axis=1)

@@ -153,7 +153,7 @@ def hdf5_blocks(
     with _undamaged(), h5py.File(path, "r") as file:
         datasets = [file[name] for name in names]
         width = sum(math.prod(dataset.shape[1:]) for dataset in datasets)
-        yield from slices(datasets, start, stop, rows or max(1, BLOCK // max(1, width)))
+        yield from slices(datasets, rows or max(1, BLOCK // max(1, width)), start, stop)
 
 
 @contextmanager

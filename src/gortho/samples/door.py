@@ -75,7 +75,9 @@ def as_targets(y: np.ndarray, output: str | Rep, n: int) -> tuple[np.ndarray, Re
 def as_weights(sample_weight: Any, y_error: Any, y: np.ndarray) -> np.ndarray | None:
     """Weights of the samples ``(N,)``: given ones, or 1/error² where errors of y are given; never both."""
     if sample_weight is not None and y_error is not None:
-        raise DataError("sample_weight and y_error are both given: give one of them, weights are 1 / y_error²")
+        raise DataError(
+            "sample_weight and y_error are both given: give one of them, weights are 1 / y_error²"
+        )
     name, values = ("sample_weight", sample_weight) if y_error is None else ("y_error", y_error)
     if values is None:
         return None
@@ -87,7 +89,9 @@ def as_weights(sample_weight: Any, y_error: Any, y: np.ndarray) -> np.ndarray | 
     if y_error is not None:
         values = values.reshape(len(values), -1)
         if not np.isfinite(values).all() or not (values > 0).all():
-            raise DataError("y_error holds values that are not above zero: give a standard error for each sample")
+            raise DataError(
+                "y_error holds values that are not above zero: give a standard error for each sample"
+            )
         values = 1 / np.square(values / values.mean()).mean(1)
     if values.ndim != 1 or not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
         raise DataError(f"{name} must be one finite number of at least 0 for each sample, and not all zero")
@@ -123,10 +127,12 @@ def enter(
     targets, rep = as_targets(targets, output, n)
     if output == "scalar" and flat:
         notices.append(f"y has {n} columns, as x has: did you mean output='vector'?")
-    tensors = [None if part is None else torch.as_tensor(part) for part in (x, targets, point, sample, weights)]
-    x, y, point, sample, weights = tensors
-    samples = Samples(x, y, rep, point, sample, weights, None, set_like, tuple(names) if names else ())
-    return samples, notices
+    called = tuple(names) if names else ()
+    parts = [None if part is None else torch.tensor(part) for part in (point, sample, weights)]
+    entered = Samples(
+        torch.tensor(x), torch.tensor(targets), rep, parts[0], parts[1], parts[2], None, set_like, called
+    )
+    return entered, notices
 
 
 def hopeless(samples: Samples) -> tuple[str, str] | None:

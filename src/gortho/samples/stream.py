@@ -155,16 +155,14 @@ def _scan_on(client: Any, chunks: Chunks, plan: Plan, progress: Progress | None)
 
     bare = replace(chunks, pieces=(), where="row {}".format)  # each task gets its own piece
     shared = client.scatter((bare, plan), broadcast=True, hash=False)
-    level = [client.submit(_task, piece, shared, pure=False) for piece in chunks.pieces]
-    counts = [client.submit(_rows, part, pure=False) for part in level]
-    while len(level) > 1:
-        pairs = [level[k : k + 2] for k in range(0, len(level), 2)]
-        level = [client.submit(_sum, *pair, pure=False) if len(pair) == 2 else pair[0] for pair in pairs]
-    pairs = []  # what nobody holds on to, workers forget as soon as it is added
+    level = client.map(_task, chunks.pieces, shared=shared, pure=False)
+    counts = client.map(_rows, level, pure=False)
+    while len(level) > 1:  # what nobody holds on to, workers forget as soon as it is added
+        level = client.map(_sum, level[:-1:2], level[1::2], pure=False) + level[len(level) // 2 * 2 :]
     try:
         done = 0
-        for future in as_completed(counts):
-            done += future.result()
+        for batch in as_completed(counts, with_results=True).batches():
+            done += sum(rows for _, rows in batch)
             if progress is not None:
                 progress(done, chunks.total)
         return level[0].result() if level else None

@@ -14,6 +14,7 @@ from gortho.reps import DirectSum, Rep, Scalar
 if TYPE_CHECKING:
     from gortho.samples.frame import Frame
 
+SCALAR = Scalar()
 #: The fields that have one row for each sample.
 ROWS = ("x", "y", "point_scalars", "sample_scalars", "weights", "mask")
 
@@ -39,7 +40,7 @@ class Samples:
 
     x: Tensor
     y: Tensor
-    rep: Rep = Scalar()
+    rep: Rep = SCALAR
     point_scalars: Tensor | None = None
     sample_scalars: Tensor | None = None
     weights: Tensor | None = None
@@ -110,7 +111,8 @@ class Samples:
         """Several parts as one."""
         first = parts[0]
         present = [name for name in ROWS if getattr(first, name) is not None]
-        return replace(first, **{name: torch.cat([getattr(p, name) for p in parts]) for name in present})
+        joined: dict[str, Any] = {name: torch.cat([getattr(p, name) for p in parts]) for name in present}
+        return replace(first, **joined)
 
     def to(self, target: Any) -> Samples:
         """The same numbers in another dtype or on another device; the mask keeps its dtype."""

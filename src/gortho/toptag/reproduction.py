@@ -7,9 +7,9 @@ from pathlib import Path
 
 import torch
 
-from gortho.samples import DataError
 from gortho.experiments.figures import pyplot
 from gortho.experiments.rows import read_rows
+from gortho.samples import DataError
 from gortho.toptag import experiment, page
 from gortho.toptag.experiment import FULL, QUICK, QUICK_JETS, Budget, Samples
 from gortho.toptag.jets import open_jets
