@@ -143,8 +143,8 @@ def on_paper(rate: float) -> str:
         f"{60 * hours / 100:.1f} minutes on 100 if the disks can give them {ROW_BYTES * 10:.0f} GB at {disks:.1f} GB",
         "a second; a slower disk sets the time. There are 10,000 pieces of a million rows. Each worker holds a block",
         "and a few samples, as here. Each addition of two pieces moves a sample of 50,000 rows, 2.8 MB with keys and",
-        "numbers, so 28 GB move between workers in all. Dask's scheduler has 30,000 tasks to hand out; at the 2 to 4 ms",
-        "that an empty task took on this machine, that is one to two minutes, beside the reading. Search, fits and",
+        "numbers, so 28 GB move between workers in all. Dask's scheduler has 30,000 tasks to hand out; at the 2 to 4",
+        "ms that an empty task took on this machine, that is one to two minutes, beside the reading. Search, fits and",
         "verdict see the sample, and take as long as for 50,000 rows. None of this was run.",
     ]
     return textwrap.fill(" ".join(told), 120)
@@ -185,7 +185,14 @@ def main() -> None:
         same = difference(base / "once0.npz", base / "once2.npz")
     rate = float(rows[3]["rows a CPU second"].replace(",", ""))
     text = f"{(__doc__ or '').strip()}\n\nOne process and two workers: {same}.\n\n{on_paper(rate)}"
-    write(given.out, "large", "Many rows", text, rows)
+    write(
+        given.out,
+        "large",
+        "Many rows",
+        text,
+        rows,
+        load=f"{os.getloadavg()[1]:.1f} processes at work, on average",
+    )
 
 
 if __name__ == "__main__":

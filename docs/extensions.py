@@ -20,7 +20,7 @@ API = {  # pages of the reference: title, and modules or packages
     "forms": ("Forms, groups, representations", ["forms", "groups", "reps"]),
     "networks": ("Networks and training", ["nn", "training", "solvers", "checkpoints", "testing"]),
     "estimators": ("scikit-learn estimators", ["estimators"]),
-    "data": ("Files, saved runs, report", ["data", "runs", "report"]),
+    "data": ("Files, saved runs, report", ["samples", "runs", "report"]),
     "tasks": ("Tasks, baselines, experiments", ["tasks", "baselines", "experiments"]),
     "toptag": ("Top tagging", ["toptag"]),
 }

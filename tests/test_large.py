@@ -111,7 +111,7 @@ def test_parts_are_added_in_one_order(count):
 
 
 def test_frame_of_the_totals_is_that_of_all_rows(table):
-    x = table[NAMES].to_numpy()
+    x = table[NAMES].to_numpy(copy=True)
     totals = scan(source_of(table), Plan(4, 10))
     np.testing.assert_allclose(totals.second / totals.vectors, x.T @ x / len(x), rtol=1e-12)
     frame = Frame.of_moments(torch.as_tensor(x.T @ x / len(x)))
@@ -332,7 +332,7 @@ def test_workers_give_the_same_answer(folder, client, small_blocks):
     alone = survey(folder, **columns)
     both = survey(folder, **columns, client=client, progress=lambda *rows: told.append(rows))
     same(both.totals, alone.totals)
-    assert told[-1] == (6000, 6000) and len(told) == 6
+    assert told == sorted(told) and told[-1] == (6000, 6000)
     assert (both.data.X == alone.data.X).all() and both.data.notices == alone.data.notices
     for one, other in zip(both.forms, alone.forms):
         torch.testing.assert_close(one.matrix, other.matrix, rtol=1e-9, atol=1e-9)

@@ -46,11 +46,14 @@ def spline_values(ranks: Tensor, count: int) -> Tensor:
     return torch.as_tensor(BSpline.design_matrix(ranks.clamp(0, 1).numpy(), knots, 3).toarray())
 
 
-def monomials(z: Tensor) -> Tensor:
-    """Quadratic and linear monomials of the stacked tuple, ``(N, m(m+1)/2 + m)`` with m = p·n."""
+def monomials(z: Tensor, out: Tensor) -> None:
+    """Quadratic and linear monomials of the stacked tuple, into ``out (N, m(m+1)/2 + m)`` with m = p·n."""
     flat = z.flatten(1)
-    i, j = torch.triu_indices(flat.shape[1], flat.shape[1])
-    return torch.cat([flat[:, i] * flat[:, j], flat], 1)
+    m, at = flat.shape[1], 0
+    for i in range(m):
+        torch.mul(flat[:, i:], flat[:, i : i + 1], out=out[:, at : at + m - i])
+        at += m - i
+    out[:, at:] = flat
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,11 @@ class Moments:
         """The moments of vectors ``(N, p, n)`` in their frame and functions of y ``(N, m)``."""
         k, n = z.shape[1:]
         weight = 1 / (1 + z.square().sum((1, 2)) / (k * n))  # heavy tails count less
-        v = torch.cat([torch.ones_like(z[:, 0, :1]), monomials(z), functions], 1) * weight[:, None]
+        size = k * n * (k * n + 3) // 2
+        v = z.new_ones(len(z), 1 + size + functions.shape[1])  # one piece of memory: chunks of data are many
+        monomials(z, v[:, 1 : 1 + size])
+        v[:, 1 + size :] = functions
+        v *= weight[:, None]
         return cls(k, n, v.mT @ v)
 
     def __add__(self, other: Moments) -> Moments:

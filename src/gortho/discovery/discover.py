@@ -217,7 +217,7 @@ class FoundForm:
     """The form of a search, with refits for its errors and what was learnt on the way; all in the frame."""
 
     search: Search
-    A: Tensor  # the best estimate: the mean of the refits, or the form of an exact law
+    A: Tensor  # the best estimate: where the search ended, or the form of an exact law
     refits: Tensor | None = None
     law: Fitted | None = None  # the short polynomial that the law is, where it is one
     spectral: SpectralForm | None = None
@@ -263,7 +263,7 @@ def find_form(
             )
     except KeyboardInterrupt:
         raise Interrupted(found) from None
-    A = unit_form(matrices.mean(0)) if law is None else law.form.matrix
+    A = found.A if law is None else law.form.matrix
     return FoundForm(found, A, matrices, law, spectral, kernel)
 
 
@@ -408,7 +408,9 @@ def _result(
             f"relative errors give the better form (on {100 * found.wins:.0f} % of the validation samples): errors are "
             "weighted by the size of the targets, in the fits and in the verdict"
         )
-    entry, eigen = (None, None) if matrices is None else given_errors(posed.frame, candidate, matrices)
+    exact = fitted is not None and fitted.kind is Kind.POLYNOMIAL
+    errors = None if matrices is None else given_errors(posed.frame, candidate, matrices, exact)
+    entry, eigen = errors or (None, None)
     network = None if fitted is None else posed.network_out(fitted)
     shown = {} if comparison is None else _shown(posed, comparison, network, candidate)
     return Discovery(

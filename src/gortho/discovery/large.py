@@ -90,7 +90,7 @@ class Correlating:
         for value, quantiles in zip(values.unbind(1), self.quantiles.unbind(1)):
             ranks = np.nan_to_num(np.interp(value.numpy(), quantiles.numpy(), shares), nan=0.5)
             functions.append(spline_values(torch.as_tensor(ranks), SPLINES))
-        return Moments.of(samples.x, torch.cat(functions, 1))
+        return Moments.of(samples.x, torch.cat(functions, 1) if len(functions) > 1 else functions[0])
 
     def forms(self, moments: Moments) -> tuple[QuadraticForm, ...]:
         """The forms, in the given coordinates, that correlate best; the best first."""

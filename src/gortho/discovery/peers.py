@@ -17,7 +17,7 @@ from torch import Tensor
 from gortho.samples.values import Samples
 
 #: Kernel matrices of more samples than this are not worth their cost.
-MAX_KERNEL_SAMPLES = 1_200
+MAX_KERNEL_SAMPLES = 1_000
 _BANDWIDTHS = (0.4, 1.0, 3.0)
 #: Boosted trees, at most.
 TREES = 200

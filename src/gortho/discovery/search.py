@@ -68,7 +68,7 @@ class Settings:
     generations: int = 6
     finalists: int = 3
     refits: int = 8
-    predictor_steps: int = 300
+    predictor_steps: int = 200
     members: int = 1
     workers: int = 1
     given_axes: bool = True
@@ -86,6 +86,8 @@ class Size:
 
 #: The scan, the first look at the forms that it bred, and the last at the finalists.
 SCAN, FIRST, LAST = Size(700, 56, 32, 140), Size(900, 72, 38, 200), Size(4_500, 200, 60)
+#: The end: a larger family, and steps with it.
+FINISH, FINISH_STEPS = Size(4_500, 360, 90, 400), 4
 #: Samples for each unknown of a family, and for each entry of the form, at least.
 ROWS_FOR_UNKNOWN, ROWS_FOR_ENTRY = 3, 4
 #: How smooth the family is in each round of the first look, steps, and how many starts at least go on.
@@ -377,7 +379,8 @@ def search(
                 if found and (clock.over() or best.restarts[0].criterion < NEARLY_EXACT):
                     break
                 done = (attempt + number / len(kinds)) / ATTEMPTS
-                one = _attempt(train, starts, kind, settings, seed, attempt, clock, done, progress)
+                known = bool(found) and best.restarts[0].criterion < LITTLE
+                one = _attempt(train, starts, kind, settings, seed, attempt, known, clock, done, progress)
                 # What was found one way is a start for the other.
                 starts = [*starts, *(Start(r.start, r.A) for r in one.restarts)]
                 if kind not in found or one.restarts[0].criterion < found[kind].restarts[0].criterion:
@@ -386,10 +389,18 @@ def search(
             if clock.over() or best.restarts[0].criterion < LITTLE:
                 break
         best = _chosen(found, train, validation, seed)
+        best = replace(best, A=finished(prepared(train, best.errors), best.A, seed))
         progress(1.0, best.A)
         return best
     except KeyboardInterrupt:
         raise Interrupted(best) from None
+
+
+def finished(samples: Samples, A: Tensor, seed: int) -> Tensor:
+    """A few steps more with the largest family that the samples allow."""
+    (projection,) = projections(samples, FINISH, [FINAL_ROUNDS[-1][0]], seed + 3)
+    projection = projection.reweighted(robust_weights(projection, projection.solve(A)))
+    return projection.refine(A, FINISH_STEPS).A
 
 
 def _attempt(
@@ -399,12 +410,15 @@ def _attempt(
     settings: Settings,
     seed: int,
     attempt: int,
+    known: bool,
     clock: Clock,
     done: float,
     progress: Progress,
 ) -> Search:
     """Scan, first and last look with one kind of errors; later attempts breed more, from another seed."""
     samples, seed = prepared(train, kind), seed + 7_919 * attempt
+    if known:  # the other kind of errors has explained nearly all: look around its forms only
+        settings = replace(settings, generations=0)
     if attempt:
         starts = [*starts, *white_starts(train.n, 3 * settings.starts, seed)]
     progress(done, starts[0].A)

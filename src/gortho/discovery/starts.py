@@ -85,9 +85,6 @@ def white_starts(n: int, count: int, seed: int) -> list[Start]:
     for r in range(count):
         p, _ = signatures(n)[r % (n // 2 + 1)]
         signs = torch.tensor([-1.0] * p + [1.0] * (n - p), dtype=torch.float64)
-        if r == 0:
-            chosen.append(Start("white", torch.eye(n, dtype=torch.float64)))
-            continue
         Q = haar(n, (), generator)
         sizes = 0.5 + torch.rand(n, dtype=torch.float64, generator=generator)
         chosen.append(Start("white", unit_form(Q * (signs * sizes) @ Q.mT)))
