@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
@@ -165,7 +166,7 @@ def test_loading_something_else_is_an_error(tmp_path):
 
 def test_same_seed_same_answer():
     x = normal(200, 2)
-    y = torch.sin(x[:, 0] * x[:, 1]) + 0.05 * normal(200, seed=1)
+    y = torch.asinh(x[:, 0] * x[:, 1]) + 0.05 * normal(200, seed=1)
     runs = [gortho.discover(x, y, settings=TINY, seed=4) for _ in range(2)]
     assert torch.equal(runs[0].candidate.matrix, runs[1].candidate.matrix)
     assert np.array_equal(runs[0].held_out[1], runs[1].held_out[1])
@@ -207,9 +208,12 @@ def test_units_do_not_matter(rooted, T):
 def test_neither_very_small_nor_very_large_numbers_change_the_answer(rooted, of_x, of_y):
     x, y, plain = rooted
     found = gortho.discover(of_x * x, of_y * y, settings=SMALL)
-    assert found.verdict is plain.verdict and found.form == plain.form
-    assert found.confidence == pytest.approx(plain.confidence, abs=1e-6)
-    np.testing.assert_allclose(found.predict(of_x * x) / of_y, plain.predict(x), rtol=1e-5, atol=1e-6)
+    # The last digits of x and y differ, as they are no powers of two; nothing else does.
+    assert found.verdict is plain.verdict and found.form.signature == plain.form.signature
+    assert Frame.of(x).distance(found.form, plain.form) < 1e-3
+    assert found.confidence == pytest.approx(plain.confidence, abs=0.01)
+    np.testing.assert_allclose(found.predict(of_x * x) / of_y, plain.predict(x), rtol=0.01, atol=0.02)
+    assert found.evidence.unexplained == pytest.approx(plain.evidence.unexplained, rel=0.05)
 
 
 def test_sets_with_masses_in_a_hidden_frame():
@@ -248,9 +252,11 @@ def test_no_form_is_never_found(kind):
         found.predict(task.x[:3])
 
 
-def test_a_form_the_data_does_not_see_is_underdetermined():
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_a_form_the_data_does_not_see_is_underdetermined(noise):
     x = normal(400, 3, seed=1)
-    found = gortho.discover(x, 2 * x, "vector", settings=SMALL)  # equivariant under every linear map
+    y = 2 * x + noise * normal(400, 3, seed=2)  # equivariant under every linear map
+    found = gortho.discover(x, y, "vector", settings=SMALL)
     assert found.verdict is Verdict.UNDERDETERMINED and "other forms" in found.reason
 
 
@@ -298,15 +304,16 @@ def test_many_samples_are_thinned_with_a_notice():
 
 def test_samples_of_large_error_count_little():
     """Half of the samples obey another form, but with an error that says so."""
-    x = normal(600, 3, seed=1)
+    x = normal(400, 3, seed=1)
     true, wrong = QuadraticForm.random(3, 0, seed=2), QuadraticForm.random(1, 2, seed=3)
-    hit = torch.arange(600) % 2 == 0
-    y = torch.where(hit, torch.sin(wrong(x)), torch.sin(0.5 * true(x)))
-    found = gortho.discover(x, y, y_error=torch.where(hit, 100.0, 0.01), settings=SMALL)
+    hit = torch.arange(400) % 2 == 0
+    y = torch.where(hit, torch.asinh(wrong(x)), torch.asinh(true(x)))
+    options = {"settings": TINY, "errors": "absolute"}
+    found = gortho.discover(x, y, y_error=torch.where(hit, 100.0, 0.01), **options)
     assert Frame.of(x).distance(found.candidate, true) < 0.05
-    weighted = gortho.discover(x, y, sample_weight=torch.where(hit, 1e-8, 1.0), settings=SMALL)
+    weighted = gortho.discover(x, y, sample_weight=torch.where(hit, 1e-8, 1.0), **options)
     assert Frame.of(x).distance(weighted.candidate, found.candidate) < 0.01
-    blind = gortho.discover(x, y, settings=TINY)
+    blind = gortho.discover(x, y, **options)
     assert Frame.of(x).distance(blind.candidate, true) > 0.05
 
 
@@ -507,6 +514,22 @@ def test_an_outlier_is_told_by_its_number():
     found = gortho.discover(x, y, settings=TINY, seed=0)
     assert any(f"1 of 50 held-out samples (number {row} of" in notice for notice in found.notices)
     assert "make up most of the error" in found.advice
+
+
+def test_an_outlier_is_told_by_its_number_where_rows_were_dropped():
+    """Numbers are those of the rows as given, not of what is left of them."""
+    x = normal(300, 2)
+    y = x[:, 0] ** 2 + x[:, 1] ** 2
+    row = int(torch.randperm(300, generator=torch.Generator().manual_seed(0))[5])
+    y[row] += 50
+    twice = torch.cat([torch.arange(40), torch.arange(300)])  # 40 rows come twice
+    if row < 40:
+        twice = torch.cat([torch.arange(260, 300), torch.arange(300)])
+    found = gortho.discover(x[twice], y[twice], settings=TINY, seed=0)
+    assert found.provenance.samples == 300
+    told = [notice for notice in found.notices if "make up" in notice or "makes up" in notice]
+    numbers = [int(n) for n in re.findall(r"number (\d+)", " ".join(told))]
+    assert len(numbers) == 1 and torch.equal(x[twice][numbers[0]], x[row])
 
 
 def test_confidence_falls_with_weaker_evidence():

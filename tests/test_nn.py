@@ -6,10 +6,14 @@ import shutil
 
 import pytest
 import torch
-from helpers import normal, relative_mse, stir
+from helpers import NAMES, SIGNATURES, buildable, forms, normal, relative_mse, seeds, stir
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from gortho import EquivariantNet, LearnableForm, QuadraticForm, fit
 from gortho.nn import FrameNet, HouseholderNet, PaperNet, network
+from gortho.nn.framed import InFrame
+from gortho.nn.plain import PlainNet
 from gortho.tasks import inertia, second_vector
 from gortho.testing import equivariance_error
 from gortho.training import predict
@@ -86,6 +90,116 @@ def test_calibration_of_constant_data():
 def test_a_set_takes_any_number_of_points():
     net = make("set", points=3, point_scalars=1)
     assert net(normal(4, 7, 4), normal(4, 7, 1)).shape == (4, 1 + 4 + 16)
+
+
+# Linear features, and networks in another frame (M12, M18)
+
+LOW = [signature for signature in SIGNATURES if 2 <= sum(signature) <= 4]
+FUNCTIONS = st.sampled_from([None, 0, 1, 2])
+
+
+def linear(form, points, output, set_like, degree, seed, scalars=True):
+    """A network of linear features with random weights, and inputs for it."""
+    counts = {"point_scalars": 1, "sample_scalars": 2} if scalars else {}
+    net = EquivariantNet(
+        form, points, output, set_like=set_like, features=50, degree=degree, seed=seed % 100, **counts
+    ).double()
+    net = stir(net, seed=seed % 1000)
+    given_scalars = (normal(6, points, 1, seed=1), normal(6, 2, seed=2)) if scalars else (None, None)
+    return net, normal(6, points, form.n, seed=seed % 1000), given_scalars
+
+
+@given(
+    forms(LOW, condition=10.0),
+    st.sampled_from([*NAMES, "scalar + vector + bilinear"]),
+    st.integers(1, 3),
+    st.booleans(),
+    FUNCTIONS,
+    seeds,
+)
+def test_linear_features_are_equivariant(form, output, points, set_like, degree, seed):
+    assume(buildable(output, form))
+    net, x, scalars = linear(form, points, output, set_like, degree, seed)
+    assert float(net(x, *scalars).detach().abs().max()) > 0
+    assert equivariance_error(net, form, "vector", net.rep, x, samples=4, arguments=scalars) <= 1e-10
+
+
+def test_linear_features_of_one_form_are_not_equivariant_under_another():
+    for set_like in (False, True):
+        for degree in (None, 1):
+            net, x, _ = linear(MINKOWSKI, 3, "scalar + vector", set_like, degree, 3, scalars=False)
+            assert equivariance_error(net, QuadraticForm.euclidean(4), "vector", net.rep, x) > 1e-3
+
+
+@given(st.sampled_from(NAMES), FUNCTIONS, seeds)
+def test_linear_features_of_a_set_know_no_order(output, degree, seed):
+    net, x, (point, sample) = linear(MINKOWSKI, 4, output, True, degree, seed)
+    order = [2, 0, 3, 1]
+    torch.testing.assert_close(
+        net(x, point, sample), net(x[:, order], point[:, order], sample), rtol=1e-10, atol=1e-10
+    )
+    if degree != 0:  # its scalars belong to their points
+        other = net(x, point[:, order], sample)
+        assert not torch.allclose(net(x, point, sample), other, rtol=1e-10, atol=1e-10)
+
+
+def test_linear_features_of_a_tuple_know_the_order():
+    net, x, scalars = linear(MINKOWSKI, 3, "vector", False, None, 1)
+    assert not torch.allclose(net(x, *scalars), net(x[:, [1, 0, 2]], *scalars))
+
+
+def test_features_are_linear_in_their_weights():
+    net, x, scalars = linear(MINKOWSKI, 2, "bilinear", False, None, 1)
+    once = net(x, *scalars).detach()
+    with torch.no_grad():
+        for weight in net.coefficients.weights:
+            weight.mul_(-2.5)
+    torch.testing.assert_close(net(x, *scalars).detach(), -2.5 * once)
+
+
+@given(
+    forms([s for s in LOW if not s[2]], condition=10.0),
+    st.sampled_from([*NAMES, "scalar + vector + covector"]),
+    st.sampled_from(["network", "features"]),
+    st.sampled_from([1e-3, 1.0, 1e3]),
+    seeds,
+)
+def test_a_network_in_another_frame_is_equivariant_there(form, output, kind, unit, seed):
+    if kind == "features":
+        net, x, _ = linear(form, 2, output, False, None, seed, scalars=False)
+    else:
+        net = stir(EquivariantNet(form, 2, output, width=12), seed=seed % 1000).double()
+        x = normal(6, 2, form.n, seed=seed % 1000)
+    W = normal(form.n, form.n, seed=seed) + 3 * torch.eye(form.n, dtype=torch.float64)
+    framed = InFrame(net, W, unit)
+    moved = QuadraticForm(W.mT @ form.matrix @ W)
+    assert framed.form.value().algebra_distance(moved) < 1e-9
+    there = x @ torch.linalg.inv(W).mT
+    assert equivariance_error(framed, moved, "vector", net.rep, there, samples=4) <= 1e-9
+    if output == "scalar":
+        torch.testing.assert_close(framed(there), unit * net(x))
+    if output == "vector":
+        torch.testing.assert_close(framed(there), unit * net(x) @ torch.linalg.inv(W).mT)
+
+
+def test_a_plain_network_in_a_frame_is_still_plain():
+    net = stir(PlainNet(QuadraticForm.euclidean(3), 1, output="vector", width=12)).double()
+    framed = InFrame(net, torch.eye(3, dtype=torch.float64))
+    assert equivariance_error(framed, QuadraticForm.euclidean(3), "vector", "vector", normal(8, 1, 3)) > 1e-3
+
+
+@pytest.mark.parametrize("set_like", [False, True], ids=["tuple", "set"])
+@pytest.mark.parametrize("degree", [None, 1], ids=["functions", "polynomial"])
+def test_linear_features_are_exported_for_any_batch(set_like, degree, tmp_path):
+    net, x, scalars = linear(QuadraticForm.random(1, 2, seed=1), 2, "scalar + vector", set_like, degree, 1)
+    framed = InFrame(net, normal(3, 3, seed=2) + 3 * torch.eye(3).double(), 2.0)
+    batch = torch.export.Dim("batch", min=1)
+    program = torch.export.export(framed, (x, *scalars), dynamic_shapes=({0: batch},) * 3)
+    torch.export.save(program, tmp_path / "net.pt2")
+    loaded = torch.export.load(tmp_path / "net.pt2").module()
+    for rows in (slice(0, 6), slice(0, 3), slice(0, 1)):
+        inputs = [t[rows] for t in (x, *scalars)]
+        torch.testing.assert_close(loaded(*inputs), framed(*inputs))
 
 
 # The paper's forms: shown as what they are (M4, M5)
@@ -283,7 +397,9 @@ def test_scalars_that_nobody_asked_for():
         EquivariantNet(MINKOWSKI, 3)(X, None, torch.ones(4, 2))
 
 
-@pytest.mark.parametrize("option", ["points", "width", "depth", "point_scalars", "sample_scalars"])
+@pytest.mark.parametrize(
+    "option", ["points", "width", "depth", "features", "point_scalars", "sample_scalars"]
+)
 def test_bad_settings(option):
     for value in (-1, 2.5):
         with pytest.raises(ValueError, match=f"{option} = {value}"):

@@ -14,7 +14,7 @@ from gortho.checkpoints import Ended
 from gortho.discovery import peers
 from gortho.discovery.clock import Clock
 from gortho.discovery.predictor import Fitted, Parts, fit_network
-from gortho.discovery.verdict import ZERO_SHARE
+from gortho.discovery.verdict import ZERO_ERRORS, ZERO_SHARE
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import FixedForm
@@ -59,7 +59,7 @@ def without_noise_eigenvalues(A: Tensor, matrices: Tensor | None) -> tuple[Tenso
         return A, 0
     values, Q = torch.linalg.eigh(A)
     errors = _eigenvalue_errors(A, matrices)
-    is_zero = (values.abs() < ZERO_SHARE * values.abs().max()) & (values.abs() < 3 * errors + 1e-6)
+    is_zero = (values.abs() < ZERO_SHARE * values.abs().max()) & (values.abs() < ZERO_ERRORS * errors + 1e-6)
     if not bool(is_zero.any()) or bool(is_zero.all()):
         return A, 0
     return unit_form(Q * torch.where(is_zero, 0.0, values) @ Q.T), int(is_zero.sum())

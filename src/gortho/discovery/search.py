@@ -68,7 +68,7 @@ class Settings:
     generations: int = 6
     finalists: int = 3
     refits: int = 8
-    predictor_steps: int = 200
+    predictor_steps: int = 300
     members: int = 1
     workers: int = 1
     given_axes: bool = True

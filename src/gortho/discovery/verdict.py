@@ -31,8 +31,10 @@ MAX_SPREAD = 0.15
 RULED_BY_FEW = 0.5
 #: … unless it is smaller than this share of the variance.
 NO_ERROR = 1e-4
-#: An eigenvalue is called zero when it is below this share of the largest and its interval holds zero.
+#: An eigenvalue is called zero, in the frame, when it is below this share of the largest …
 ZERO_SHARE = 0.04
+#: … and within so many of its standard errors of zero.
+ZERO_ERRORS = 2.0
 
 
 class Verdict(enum.Enum):

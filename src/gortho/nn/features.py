@@ -292,7 +292,7 @@ def combine(
     found = []
     for w, number in zip(weights, legs):
         if isinstance(features, Tensor):
-            found.append((features @ w.mT).reshape(len(features), *(k,) * number))
+            found.append((features @ w.mT).reshape(features.shape[0], *(k,) * number))
             continue
         whole, points, pairs = features
         if number == 0:

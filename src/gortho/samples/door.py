@@ -115,6 +115,7 @@ def enter(
     raw = as_tuples(X)
     points = raw.shape[1] if raw.ndim == 3 else 1
     given = split_scalars(scalars, points)
+    names = names or None
     if names is None and raw.ndim == 2:
         names = [str(name) for name in getattr(X, "columns", [])] or None
     weights = as_weights(sample_weight, y_error, np.asarray(y.detach() if isinstance(y, Tensor) else y))
