@@ -143,8 +143,9 @@ def discover(
             notices=tuple(notices),
         )
     with one_thread():
+        posed = Posed.of(samples, seed, known, whole=len(samples) == len(X))
         return _discover(
-            samples, as_errors(errors), settings or Settings(), seed, clock, watch, notices, known
+            samples, posed, as_errors(errors), settings or Settings(), seed, clock, watch, notices
         )
 
 
@@ -176,9 +177,10 @@ class Posed:
     frame: Frame
     unit: float  # of y
     known: Survey | None = None  # of all rows, where the samples are some of them
+    whole: bool = True  # whether every row that was given is among the samples
 
     @classmethod
-    def of(cls, samples: Samples, seed: int, known: Survey | None = None) -> Posed:
+    def of(cls, samples: Samples, seed: int, known: Survey | None = None, whole: bool = True) -> Posed:
         """Held-out, validation and training parts, and the frame of the training part."""
         sizes = [min(5_000, max(4, len(samples) // 6)), min(3_000, max(4, len(samples) // 8))]
         test, validation, train = samples.split([*sizes, len(samples) - sum(sizes)], seed)
@@ -187,7 +189,7 @@ class Posed:
         white = [part.in_frame(frame) for part in (train, validation, test)]
         unit = float(white[0].y.abs().max())
         unit *= float((white[0].y / unit).square().mean().sqrt())
-        return cls(Parts(*(w.with_targets(w.y / unit) for w in white)), given, frame, unit, known)
+        return cls(Parts(*(w.with_targets(w.y / unit) for w in white)), given, frame, unit, known, whole)
 
     def weighted(self, errors: Errors) -> Parts:
         """The parts with the weights that go with these errors."""
@@ -237,12 +239,17 @@ def find_form(
     train = posed.parts.train.rows(slice(0, SEARCH_SAMPLES))
     validation = posed.parts.validation.rows(slice(0, VALIDATION_SAMPLES))
     with clock.stage("search"):
-        kernel = peers.KernelRidge.fit(train, validation)
-        spectral = _spectral(kernel, train)
+        try:
+            kernel = peers.KernelRidge.fit(train, validation)
+            spectral = _spectral(kernel, train)
+            starts = _starts(posed, train, spectral, settings, seed)
+        except KeyboardInterrupt:
+            A = torch.eye(train.n, dtype=torch.float64)
+            raise Interrupted(Search(A, Errors.ABSOLUTE, ())) from None
         found = search(
             train,
             validation,
-            _starts(posed, train, spectral, settings, seed),
+            starts,
             settings=settings,
             errors=errors,
             seed=seed,
@@ -311,16 +318,15 @@ def _spectral(kernel: peers.KernelRidge, train: Samples) -> SpectralForm | None:
 
 def _discover(
     samples: Samples,
+    posed: Posed,
     errors: Errors | None,
     settings: Settings,
     seed: int,
     clock: Clock,
     watch: Watch | None,
     notices: list[str],
-    known: Survey | None,
 ) -> Discovery:
     """The stages, each a function of values; an interruption keeps what there is."""
-    posed = Posed.of(samples, seed, known)
     shares = _STAGES if settings.members == 1 else _STAGES_THEN_MEMBERS
 
     def progress(stage: str, share: float, A: Tensor) -> None:
@@ -377,7 +383,11 @@ def _discover(
                     )
     except KeyboardInterrupt:
         interrupted = True
-    return _result(samples, posed, form, fitted, comparison, A, zero, interrupted, seed, clock, notices)
+    given = (A, zero, interrupted, seed, clock, notices)
+    try:
+        return _result(samples, posed, form, fitted, comparison, *given)
+    except KeyboardInterrupt:
+        return _result(samples, posed, form, fitted, None, *given)
 
 
 def _result(
@@ -461,12 +471,12 @@ def gathered(form: FoundForm, comparison: Comparison, A: Tensor, zero: int, pose
 
 
 def _few_notice(e: Evidence | None, samples: Samples, posed: Posed, seed: int) -> list[str]:
-    """A word on a few samples that rule the error, by their numbers."""
+    """A word on a few samples that rule the error, by their numbers where no row was left out."""
     if e is None or not e.few_rule:
         return []
     held_out = torch.randperm(len(samples), generator=torch.Generator().manual_seed(seed))[: e.held_out]
     sizes = posed.given.held_out.y.reshape(e.held_out, -1).norm(dim=1).numpy()
-    return [few_samples(e, sizes, held_out[e.worst].tolist())]
+    return [few_samples(e, sizes, held_out[e.worst].tolist() if posed.whole else None)]
 
 
 def _shown(posed: Posed, c: Comparison, network: InFrame | None, form: QuadraticForm) -> dict[str, Any]:

@@ -72,8 +72,8 @@ def _with_null(A: Tensor, zero: int) -> Tensor:
 
 
 def spread(A: Tensor, matrices: Tensor, zero: int) -> Spread:
-    """How far the refits are from A, all with as many null directions as it has."""
-    forms = [_with_null(M, zero) for M in matrices]
+    """How far the refits, without the end of the search that stands first, are from A, with its null directions."""
+    forms = [_with_null(M, zero) for M in matrices[1:]]
     signature = QuadraticForm(A).signature
     values = torch.linalg.eigvalsh(A).abs()
     seen = values > 1e-9 * values.max()

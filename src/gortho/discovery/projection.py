@@ -28,7 +28,7 @@ TRIES = 5
 #: Steps end when one gains less than this share of the criterion.
 GAIN = 1e-3
 #: A random step from a form of size √n is not longer than this.
-LARGEST_SHAKE = 0.1
+LARGEST_SHAKE = 1.0
 #: A criterion below this, in units of the targets' variance, is rounding.
 EXACT = 1e-24
 

@@ -182,7 +182,7 @@ class SetFeatures:
     def invariants(gram: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Invariants of points ``(N, k, 3)``, of pairs ``(N, k, k, 2)`` and of the whole ``(N, 1)``."""
         k = gram.shape[1]
-        count = gram.new_full((len(gram),), float(k)) if mask is None else mask.sum(1)
+        count = torch.full_like(gram[:, 0, 0], float(k)) if mask is None else mask.sum(1)
         own = gram.diagonal(dim1=1, dim2=2)
         to_mean = gram.sum(2) / count[:, None]
         centre = gram.sum((1, 2)) / count.square()

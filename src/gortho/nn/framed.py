@@ -46,10 +46,11 @@ class InFrame(nn.Module):
     ) -> Tensor:
         """Predict for ``x (batch, p, n)``, or ``(batch, n)`` with one point."""
         y = self.net(x @ self.W.mT, point_scalars, sample_scalars)
+        back = self.back.expand(y.shape[0], -1, -1)
         if isinstance(self.rep, DirectSum):
             pieces = [
-                part.act_unchecked(self.back, v) if part.rank else v
+                part.act_unchecked(back, v) if part.rank else v
                 for part, v in zip(self.rep.parts, self.rep.split(y, self.n))
             ]
             return self.unit * self.rep.join(pieces)
-        return self.unit * (self.rep.act_unchecked(self.back, y) if self.rep.parts[0].rank else y)  # type: ignore
+        return self.unit * (self.rep.act_unchecked(back, y) if self.rep.parts[0].rank else y)  # type: ignore

@@ -34,6 +34,8 @@ class Frame:
     def of(cls, x: Tensor, weights: Tensor | None = None) -> Frame:
         """The frame of vectors ``(..., n)``; zero vectors, such as missing points of a set, change nothing."""
         flat = x.reshape(-1, x.shape[-1]).double()
+        there = (flat != 0).any(1)
+        flat = flat[there] if bool(there.any()) else flat
         unit = flat.abs().amax(0).clamp_min(torch.finfo(torch.float64).tiny)  # squares then stay in range
         flat = flat / unit
         W = _whitener(flat.mT @ flat / len(flat))
