@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 
 import numpy as np
 import pytest
@@ -516,20 +515,16 @@ def test_an_outlier_is_told_by_its_number():
     assert "make up most of the error" in found.advice
 
 
-def test_an_outlier_is_told_by_its_number_where_rows_were_dropped():
-    """Numbers are those of the rows as given, not of what is left of them."""
+def test_an_outlier_has_no_number_where_rows_were_dropped():
+    """Numbers would be those of what is left of the rows, not of the rows as given."""
     x = normal(300, 2)
     y = x[:, 0] ** 2 + x[:, 1] ** 2
-    row = int(torch.randperm(300, generator=torch.Generator().manual_seed(0))[5])
-    y[row] += 50
-    twice = torch.cat([torch.arange(40), torch.arange(300)])  # 40 rows come twice
-    if row < 40:
-        twice = torch.cat([torch.arange(260, 300), torch.arange(300)])
+    y[int(torch.randperm(300, generator=torch.Generator().manual_seed(0))[5])] += 50
+    twice = torch.cat([torch.arange(300), torch.arange(40)])  # 40 rows come twice
     found = gortho.discover(x[twice], y[twice], settings=TINY, seed=0)
     assert found.provenance.samples == 300
     told = [notice for notice in found.notices if "make up" in notice or "makes up" in notice]
-    numbers = [int(n) for n in re.findall(r"number (\d+)", " ".join(told))]
-    assert len(numbers) == 1 and torch.equal(x[twice][numbers[0]], x[row])
+    assert len(told) == 1 and "number" not in told[0]
 
 
 def test_confidence_falls_with_weaker_evidence():
