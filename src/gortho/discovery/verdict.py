@@ -34,7 +34,7 @@ NO_ERROR = 1e-4
 #: An eigenvalue is called zero, in the frame, when it is below this share of the largest …
 ZERO_SHARE = 0.04
 #: … and within so many of its standard errors of zero.
-ZERO_ERRORS = 2.0
+ZERO_ERRORS = 3.0
 
 
 class Verdict(enum.Enum):
