@@ -8,10 +8,9 @@ form; freeze it and fit the predictor; compare with models that know no form; ju
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,6 +28,7 @@ from gortho.discovery.evidence import (
     spread,
     without_noise_eigenvalues,
 )
+from gortho.discovery.large import MAX_SAMPLES, Survey
 from gortho.discovery.predictor import Fitted, Kind, Parts, committee, exact_law, final_predictor
 from gortho.discovery.result import Discovery, Peer, Provenance, Restart
 from gortho.discovery.search import Errors, Interrupted, Search, Settings, refit, relative_weights, search
@@ -42,6 +42,7 @@ from gortho.discovery.starts import (
     white_starts,
 )
 from gortho.discovery.verdict import Evidence, Verdict, confidence, few_samples, judge
+from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.reps import Rep
@@ -49,11 +50,6 @@ from gortho.samples.door import enter, hopeless
 from gortho.samples.frame import Frame, form_distance, unit_form
 from gortho.samples.values import Samples
 
-if TYPE_CHECKING:
-    from gortho.discovery.large import Survey
-
-#: More samples than this are thinned at random, with a notice, unless the caller asks for more.
-MAX_SAMPLES = 50_000
 #: More samples than this add time, not knowledge, to the search for the form (the predictor sees all).
 SEARCH_SAMPLES = 10_000
 #: Samples of the search's validation part, at most.
@@ -155,17 +151,6 @@ def as_errors(errors: str) -> Errors | None:
         return None if errors == "auto" else Errors(errors)
     except ValueError:
         raise ValueError(f"errors = {errors!r}: choose 'auto', 'absolute' or 'relative'") from None
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Small kernels gain nothing from a second thread, and lose much time when something else runs beside."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.correlation import SPLINES, Moments, scalar_values, spline_values, varying
-from gortho.discovery.discover import MAX_SAMPLES, one_thread
 from gortho.discovery.starts import SCALARS, Start
+from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm
 from gortho.samples.chunks import Chunks
 from gortho.samples.door import as_targets
@@ -29,6 +29,9 @@ from gortho.samples.frame import Frame
 from gortho.samples.sampling import Limits, available_memory
 from gortho.samples.stream import Plan, Progress, Totals, scan
 from gortho.samples.values import Samples
+
+#: More samples than this are thinned at random, with a notice, unless the caller asks for more.
+MAX_SAMPLES = 50_000
 
 #: Rows of the first look, which the frame and the ranks of the pass are taken from.
 FIRST_LOOK = 20_000

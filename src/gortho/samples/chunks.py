@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .checks import as_float64
-from .errors import DataError
+from .errors import DataError, row_number
 from .raw import Raw
 
 #: Rows of a piece, about: what one worker reads at a time.
@@ -33,7 +33,7 @@ class Piece:
 
     first: int
     read: Callable[[int | None], Iterator[np.ndarray]]
-    where: Callable[[int], str] = "row {}".format
+    where: Callable[[int], str] = row_number
     file: str = ""
 
     def blocks(self, rows: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
@@ -74,7 +74,7 @@ class Chunks:
     columns: list[str] | None = None
     notices: list[str] = field(default_factory=list)
     picked: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    where: Callable[[int], str] = "row {}".format
+    where: Callable[[int], str] = row_number
 
     @classmethod
     def of_arrays(cls, raw: Raw) -> Chunks:

@@ -16,6 +16,11 @@ class DataNotice(UserWarning):
     """Category under which the notices of a dataset may be issued as warnings."""
 
 
+def row_number(row: int) -> str:
+    """Where a row stands, by its number from 0."""
+    return f"row {row}"
+
+
 def listed(names: Sequence[str]) -> str:
     """The names in quotes, at most `SHOWN` of them.
 

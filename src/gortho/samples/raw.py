@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .errors import row_number
+
 
 @dataclass(frozen=True)
 class Raw:
@@ -24,7 +26,7 @@ class Raw:
     rows: np.ndarray | None = None
     notices: list[str] = field(default_factory=list)
     picked: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    where: Callable[[int], str] = "row {}".format
+    where: Callable[[int], str] = row_number
 
     def place(self, index: int) -> str:
         """Where a row that was read stands in the file, in words: by its line, or by its number from 0."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .chunks import Chunks, Piece
+from .errors import row_number
 from .sampling import Kept
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def scan(chunks: Chunks, plan: Plan, client: Any = None, progress: Progress | No
 def _scan_on(client: Any, chunks: Chunks, plan: Plan, progress: Progress | None) -> Totals | None:
     from dask.distributed import as_completed
 
-    bare = replace(chunks, pieces=(), where="row {}".format)  # each task gets its own piece
+    bare = replace(chunks, pieces=(), where=row_number)  # each task gets its own piece
     shared = client.scatter((bare, plan), broadcast=True, hash=False)
     level = client.map(_task, chunks.pieces, shared=shared, pure=False)
     counts = client.map(_rows, level, pure=False)

@@ -18,7 +18,7 @@ import numpy as np
 
 from . import chunks
 from .chunks import Chunks, Piece
-from .errors import DataError, listed, missing
+from .errors import DataError, listed, missing, row_number
 from .raw import Raw
 from .sampling import Limits, sample_stream
 
@@ -38,7 +38,7 @@ class Table:
     header: list[str]
     pieces: Callable[[list[str]], list[Piece]]
     total: int | None = None
-    where: Callable[[int], str] = "row {}".format
+    where: Callable[[int], str] = row_number
 
 
 def read_text(
