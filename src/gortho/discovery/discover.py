@@ -31,7 +31,16 @@ from gortho.discovery.evidence import (
 from gortho.discovery.large import MAX_SAMPLES, Survey
 from gortho.discovery.predictor import Fitted, Kind, Parts, committee, exact_law, final_predictor
 from gortho.discovery.result import Discovery, Peer, Provenance, Restart
-from gortho.discovery.search import Errors, Interrupted, Search, Settings, refit, relative_weights, search
+from gortho.discovery.search import (
+    Errors,
+    Interrupted,
+    Search,
+    Settings,
+    as_good,
+    refit,
+    relative_weights,
+    search,
+)
 from gortho.discovery.spectral import SpectralForm, spectral_form
 from gortho.discovery.starts import (
     Start,
@@ -327,6 +336,8 @@ def _discover(
         form, interrupted = FoundForm(stop.found, stop.found.A), True
     found, fitted = form.search, form.law
     A, zero = without_noise_eigenvalues(form.A, form.refits)
+    if zero and not as_good(posed.parts.train, found.errors, A, form.A, seed):
+        A, zero = form.A, 0  # the refits do not tell it from zero, but the samples do
     parts = posed.weighted(found.errors)
     steps = settings.predictor_steps
     try:

@@ -440,6 +440,12 @@ def _chosen(found: dict[Errors, Search], train: Samples, validation: Samples, se
     return replace(absolute, wins=1 - share)
 
 
+def as_good(samples: Samples, errors: Errors, simple: Tensor, A: Tensor, seed: int) -> bool:
+    """Whether a simpler form explains samples about as well as this one."""
+    (projection,) = projections(prepared(samples, errors), LAST, [FINAL_ROUNDS[-1][0]], seed + 4)
+    return projection.solve(unit_form(simple)).criterion <= NEAR_BEST * projection.solve(A).criterion + 1e-9
+
+
 # Refits
 
 
