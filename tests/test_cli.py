@@ -152,14 +152,14 @@ def test_found(found, run, folder):
         "columns": {"x": ["E", "p"], "y": ["y"]},
     }
     assert origin["errors"] == "absolute" and origin["predictor"] == "a short polynomial of the invariants"
-    assert {"search", "refits", "peers"} <= set(origin["stages"])
+    assert {"search", "refits", "twins"} <= set(origin["stages"])
     assert origin["seconds"] == pytest.approx(sum(origin["stages"].values()))
     assert any("columns by name" in notice for notice in content["notices"])
     assert "<html" in (folder / "page.html").read_text() and "E²" in (folder / "page.html").read_text()
 
 
 def test_progress_goes_to_stderr(found, folder):
-    for part in ("search: q(x) = ", "refits: ", "peers: ", "[O(1,1)]", "Saved run", "Report: "):
+    for part in ("search: q(x) = ", "refits: ", "twins: ", "[O(1,1)]", "Saved run", "Report: "):
         assert found.stderr.count(part) >= 1
     assert "Warning" not in found.stderr
     # no terminal: a line for each stage, and nothing that moves

@@ -19,8 +19,9 @@ from gortho.discovery.correlation import (
     nearest_kronecker,
     splines,
 )
-from gortho.discovery.discover import Posed, find_form
 from gortho.discovery.family import Family, Standard, metric_of
+from gortho.discovery.find import find_form
+from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind, exact_law, linear_predictor
 from gortho.discovery.projection import Projection
 from gortho.discovery.search import (

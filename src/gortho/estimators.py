@@ -31,12 +31,12 @@ from torch.nn.functional import cross_entropy
 from gortho.checkpoints import History
 from gortho.discovery import Discovery, Settings, Verdict, discover
 from gortho.discovery.clock import Clock
-from gortho.discovery.discover import SEARCH_SAMPLES, FoundForm, Posed, find_form
-from gortho.discovery.evidence import given_errors, spread, without_noise_eigenvalues
-from gortho.discovery.peers import squared_errors
+from gortho.discovery.find import SEARCH_SAMPLES, FoundForm, Posed, find_form
+from gortho.discovery.models import squared_errors
 from gortho.discovery.predictor import Parts
 from gortho.discovery.result import NotAccepted
 from gortho.discovery.search import FINAL_ROUNDS, LAST, Errors, Interrupted, Search, prepared, projections
+from gortho.discovery.spreads import given_errors, spread, without_noise_eigenvalues
 from gortho.discovery.verdict import MAX_SPREAD, NOTHING_EXPLAINED, percent
 from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from gortho.discovery import Discovery
-from gortho.discovery.evidence import BOOSTS
 from gortho.discovery.result import Source
+from gortho.discovery.spreads import BOOSTS
 from gortho.samples import DataError, Dataset, read
 from gortho.samples.checks import variable_names
 from gortho.samples.door import as_targets

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 #: Shares of a time budget that are spent when each stage ends.
-SHARES = {"search": 0.4, "refits": 0.6, "predictor": 0.8, "peers": 1.0, "members": 1.0}
+SHARES = {"search": 0.4, "refits": 0.6, "predictor": 0.8, "twins": 1.0, "members": 1.0}
 
 
 class Clock:

@@ -41,7 +41,7 @@ def report_data(found: Discovery) -> ReportData:
         true=None if found.held_out is None else found.held_out[0],
         predicted=None if found.held_out is None else found.held_out[1],
         errors=[ErrorRow(p.model, p.mse, p.relative_mse, p.parameters, p.note) for p in found.peers],
-        free_p=None if e is None else e.free_p,
+        free_p=None if e is None else e.typical.p,
         boosts=np.array(list(found.certificate)) if found.certificate else None,
         equivariance_errors=np.array(list(found.certificate.values())) if found.certificate else None,
         unconstrained_equivariance_errors=np.array(list(found.free_certificate.values()))

@@ -12,7 +12,7 @@ import torch
 
 from gortho.checkpoints import Ended, History
 from gortho.discovery.clock import Clock
-from gortho.discovery.peers import paired_p, squared_errors
+from gortho.discovery.models import paired_p, squared_errors
 from gortho.discovery.projection import LEAST_DAMPING, Projection
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet

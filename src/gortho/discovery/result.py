@@ -18,9 +18,10 @@ from scipy.stats import t as student_t
 from torch import Tensor
 
 from gortho.checkpoints import write_whole
+from gortho.discovery.defect import Defect
 from gortho.discovery.predictor import Kind, build_network
 from gortho.discovery.search import Errors
-from gortho.discovery.verdict import Evidence, Verdict
+from gortho.discovery.verdict import Evidence, Verdict, evidence_from
 from gortho.forms import ZERO_TOLERANCE, QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.report.words import with_interval
@@ -28,7 +29,7 @@ from gortho.samples.door import as_tuples, split_scalars
 from gortho.testing import equivariance_error
 from gortho.training import predict
 
-_FORMAT = "gortho discovery 2"
+_FORMAT = "gortho discovery 3"
 #: Columns of the sentences in the printed answer.
 WIDTH = 96
 
@@ -150,6 +151,16 @@ class Discovery:
         return self.candidate if self.verdict is Verdict.FOUND else None
 
     @property
+    def defect(self) -> Defect:
+        """How exactly the candidate is kept: a 95 % interval of the share of variance that it cannot express (M14)."""
+        return Defect(0.0, 1.0) if self.evidence is None else self.evidence.defect
+
+    @property
+    def approximate(self) -> bool:
+        """Whether the form is FOUND, but broken by a small share of the variance."""
+        return self.verdict is Verdict.FOUND and self.defect.low > 0
+
+    @property
     def group_name(self) -> str | None:
         """The name of the discovered group; None unless FOUND."""
         return self.form.group_name if self.form else None
@@ -232,7 +243,8 @@ class Discovery:
                 if self.confidence < 0.995
                 else "confidence above 99 %"
             )
-            return f"The data respects a quadratic form with group {self.candidate.group_name} ({sure})."
+            how = "nearly respects" if self.approximate else "respects"
+            return f"The data {how} a quadratic form with group {self.candidate.group_name} ({sure})."
         return {
             Verdict.NONE: "The data does not respect any quadratic form.",
             Verdict.UNDERDETERMINED: "The data cannot tell whether, or which, quadratic form it respects.",
@@ -245,6 +257,8 @@ class Discovery:
             label = "law" if self.verdict is Verdict.FOUND else "best candidate, not accepted"
             lines.append(f"  {label}: {self.law()}   [{self.candidate.group_name}]")
             lines.append(f"  {self._eigenvalue_words()}")
+        if self.evidence is not None:
+            lines.append(f"  how exactly: {self.defect}")
         lines += [_sentences(f"  why: {self.reason}"), _sentences(f"  next: {self.advice}")]
         for peer in self.peers:
             lines.append(
@@ -330,7 +344,7 @@ class Discovery:
                 content[name] = tuple(content[name])
             for name in ("entry_errors", "eigenvalue_errors"):
                 content[name] = None if content[name] is None else np.array(content[name])
-            content["evidence"] = None if content["evidence"] is None else Evidence(**content["evidence"])
+            content["evidence"] = None if content["evidence"] is None else evidence_from(content["evidence"])
             content["peers"] = tuple(Peer(**peer) for peer in content["peers"])
             content["certificate"] = {float(b): float(e) for b, e in content["certificate"]}
             content["free_certificate"] = {float(b): float(e) for b, e in content["free_certificate"]}

@@ -1,30 +1,29 @@
 """The verdict: what the evidence allows to say, and why (FOUND, NONE or UNDERDETERMINED).
 
-A form is FOUND only if three things hold: a predictor that respects it explains the held-out data, nothing that
-ignores it does better or finds structure in what it leaves over, and the data pins it down, so that independent
-searches and refits to resamples end at the same one.
+A form is FOUND only if three things hold: models that see nothing but its invariants explain the held-out data, none
+that sees the coordinates does notably better (M13), and the data pins the form down, so that independent searches and
+refits to resamples end at the same one. How exactly the form is kept is said by the defect (M14).
 """
 
 from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 
-#: A found form leaves at most this share of the variance unexplained on held-out data.
+from gortho.discovery.defect import Defect, Noise, contradicted, defect
+from gortho.discovery.twins import Measured
+
+#: A law that is broken by more than this share of its variance does not keep the form (the user's ``tolerance``).
+TOLERANCE = 0.003
+#: A found form leaves at most this share of the variance unexplained on held-out data, noise that is known left out.
 MAX_UNEXPLAINED = 0.15
 #: Above this share of unexplained variance, the inputs say nothing on the targets at all.
 NOTHING_EXPLAINED = 0.95
-#: Structure in the residuals counts when a free model removes this share of them …
-STRUCTURE_GAIN = 0.15
-#: … which is this share of the targets' variance (below, it is the networks' own imperfection) …
-STRUCTURE_SHARE = 5e-3
-#: … and the paired test on held-out samples is this sure.
-SIGNIFICANCE = 1e-3
 #: Refits farther than this from the found form (median distance in the frame) mean that the data does not pin it down.
 MAX_SPREAD = 0.15
 #: A few held-out samples rule the error when the worst 1 % make up more than this share of it …
@@ -33,8 +32,12 @@ RULED_BY_FEW = 0.5
 NO_ERROR = 1e-4
 #: An eigenvalue is called zero, in the frame, when it is below this share of the largest …
 ZERO_SHARE = 0.04
-#: … and within so many of its standard errors of zero.
+#: … within so many of its standard errors of zero …
 ZERO_ERRORS = 3.0
+#: … and cannot be, within two standard errors, larger than this share of the largest.
+ZERO_BOUND = 0.005
+#: A sign is known when the eigenvalue is so many of its standard errors from zero.
+SIGN_ERRORS = 3.0
 
 
 class Verdict(enum.Enum):
@@ -58,45 +61,70 @@ class Evidence:
     """Everything the verdict rests on, measured on data that no fit has seen unless said otherwise."""
 
     samples: int
-    unexplained: float  # relative mean squared error of the equivariant predictor, held out
-    free_unexplained: float  # the same of the best unconstrained model
-    free_p: float  # one-sided p of the paired test: small when the unconstrained model is better
-    structure_gain: float  # share of the predictor's squared residuals that a free model removes
-    structure_p: float
-    restarts: int
-    near_best: int  # restarts that end about as well as the best one
-    agreeing: int  # of these, how many end at the same form
-    refit_distances: list[float] = field(
-        default_factory=list
-    )  # of refits to the found form, in the frame (M18)
+    held_out: int
+    own_unexplained: float  # relative mean squared error of the predictor
+    twin: str  # the best model of the form's invariants
+    free: str  # the best model of the coordinates
+    everyone: Measured
+    others: Measured  # without the worst
+    given: Measured | None = None  # of everyone in the given coordinates, where the variance depends on them
+    worst: tuple[int, ...] = ()  # the 1 % of held-out samples with the largest errors
+    worst_share: float = 0.0  # their share of the twin's squared error
+    noise: Noise | None = None
+    restarts: int = 1
+    near_best: int = 1  # restarts that end about as well as the best one
+    agreeing: int = 1  # of these, how many end at the same form
+    refit_distances: tuple[float, ...] = ()  # of refits to the found form, in the frame (M18)
     signature_votes: float = 0.0  # share of refits with the found signature
     weakest_eigenvalue: float = math.inf  # smallest |λ| over its standard error, zero directions left out
     zero_directions: int = 0
     spectral_gap: float | None = None
     spectral_residual: float | None = None
-    held_out: int = 0
-    worst: list[int] = field(default_factory=list)  # the 1 % of held-out samples with the largest errors
-    worst_share: float = 0.0  # their share of the predictor's squared error
-    # The same without these samples: unexplained, free_unexplained, free_p, structure_gain, structure_p
-    others: dict[str, Any] | None = None
     complete: bool = True  # whether every model had its full effort
 
     @property
     def few_rule(self) -> bool:
         """Whether a few held-out samples make up most of an error that is worth speaking of."""
-        return self.worst_share > RULED_BY_FEW and self.unexplained > NO_ERROR
+        return self.worst_share > RULED_BY_FEW and self.everyone.unexplained > NO_ERROR
 
-    def typical(self) -> Evidence:
-        """The evidence without the worst samples, where they rule the error; else as it is."""
-        if not self.few_rule or self.others is None:
-            return self
-        left = self.held_out - len(self.worst)
-        return replace(self, **self.others, held_out=left, worst=[], worst_share=0.0, others=None)
+    @property
+    def typical(self) -> Measured:
+        """What was measured without the worst samples, where they rule the error; else all of it.
+
+        A law can hold where a predictor, at the edge of the data, does not.
+        """
+        return self.others if self.few_rule else self.everyone
+
+    @property
+    def left_over(self) -> float:
+        """What the best twin leaves unexplained, known noise left out."""
+        return self.typical.unexplained - (0.0 if self.noise is None else self.noise.share)
+
+    @property
+    def broken(self) -> Measured | None:
+        """What shows beyond doubt that models of the coordinates are better, if anything does."""
+        return next((m for m in (self.typical, self.others) if contradicted(m)), None)
+
+    @property
+    def defect(self) -> Defect:
+        """How exactly the law keeps the form (M14), for targets with indices in the frame and in given coordinates."""
+        broken = self.broken
+        seen = [self.typical if broken is None else broken, *([] if self.given is None else [self.given])]
+        ends = [defect(m, self.noise, broken is not None) for m in seen]
+        return Defect(min(d.low for d in ends), max(d.high for d in ends), self.noise)
 
     @property
     def spread(self) -> float:
         """Median distance of the refits."""
         return float(np.median(self.refit_distances)) if self.refit_distances else math.inf
+
+
+def evidence_from(content: dict[str, Any]) -> Evidence:
+    """The evidence as `dataclasses.asdict` wrote it."""
+    measured = {name: content[name] and Measured(**content[name]) for name in ("everyone", "others", "given")}
+    rows = {name: tuple(content[name]) for name in ("worst", "refit_distances")}
+    noise = content["noise"] and Noise(**content["noise"])
+    return Evidence(**content | measured | rows | {"noise": noise})
 
 
 def percent(share: float) -> str:
@@ -115,7 +143,7 @@ def confidence(e: Evidence) -> float:
     sign = 1 - 2 * norm.sf(min(e.weakest_eigenvalue, 40.0))
     refits = len(e.refit_distances)
     votes = (e.signature_votes * refits + 1) / (refits + 1) if refits else 0.5
-    explained = 1 - min(1.0, e.typical().unexplained / MAX_UNEXPLAINED) ** 2
+    explained = 1 - min(1.0, e.typical.unexplained / MAX_UNEXPLAINED) ** 2
     return float(max(0.0, min(0.999, sign * votes * explained)))
 
 
@@ -126,74 +154,44 @@ def few_samples(e: Evidence, sizes: np.ndarray, rows: list[int] | None) -> str:
     verb = "makes" if len(e.worst) == 1 else "make"
     share = "over 99 %" if e.worst_share > 0.99 else percent(e.worst_share)
     return (
-        f"{len(e.worst)} of {e.held_out} held-out samples{named} {verb} up {share} of the predictor's "
-        f"squared error; the largest |y| there is {sizes[e.worst].max():.3g}, and the median over all "
+        f"{len(e.worst)} of {e.held_out} held-out samples{named} {verb} up {share} of the best twin's "
+        f"squared error; the largest |y| there is {sizes[list(e.worst)].max():.3g}, and the median over all "
         f"held-out samples is {np.median(sizes):.3g}."
     )
 
 
-def judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
-    """Verdict, reason and advice, in plain words.
-
-    A law can hold where a predictor, at the edge of the data, does not: where a few held-out samples leave the answer
-    open, the others are asked.
-    """
-    verdict, reason, advice = _judge(e, group_name)
-    look = (
-        " First look at the few samples that make up most of the error (see the note), or give more like them."
-        if e.few_rule and e.unexplained > MAX_UNEXPLAINED
-        else ""
-    )
-    if look and verdict is Verdict.UNDERDETERMINED:
-        others = _judge(e.typical(), group_name)
-        if others[0] is not Verdict.UNDERDETERMINED:
-            verdict, reason, advice = others
-            count = f"Without the worst {len(e.worst)} of {e.held_out} held-out samples (see the note)"
-            reason = f"{count}, {reason[0].lower()}{reason[1:]}"
-    return verdict, reason, advice + look
-
-
-def _judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
-    """The same from all samples that the evidence is of."""
+def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> tuple[Verdict, str, str]:
+    """Verdict, reason and advice, in plain words."""
+    m, few = e.typical, ""
+    if e.few_rule:
+        few = f"Without the worst {len(e.worst)} of {e.held_out} held-out samples (see the note), "
     found = (
-        f"A predictor that respects {group_name} leaves {percent(e.unexplained)} of the variance unexplained"
+        f"the best model of the invariants of {group_name} ({e.twin}) leaves {percent(m.unexplained)} of the variance "
+        "unexplained"
     )
-    free = f"an unconstrained model of the same effort {percent(e.free_unexplained)}"
-    if min(e.unexplained, e.free_unexplained) > NOTHING_EXPLAINED:
+    found = few + found if few else found[0].upper() + found[1:]
+    free = f"the best model of the coordinates ({e.free}) {percent(m.free_unexplained)}"
+    if min(m.unexplained, m.free_unexplained) > NOTHING_EXPLAINED:
         return (
             Verdict.UNDERDETERMINED,
-            "Neither a predictor with a form nor an unconstrained one explains the targets: "
-            f"{percent(e.unexplained)} and {percent(e.free_unexplained)} of their variance stay unexplained on "
+            "Neither models of the invariants of a form nor models of the coordinates explain the targets: "
+            f"{percent(m.unexplained)} and {percent(m.free_unexplained)} of their variance stay unexplained on "
             "held-out samples.",
             "Check that y belongs to x, row by row, and is not mostly noise; more samples help only then.",
         )
-    structure = (
-        e.structure_gain > STRUCTURE_GAIN
-        and e.structure_p < SIGNIFICANCE
-        and e.structure_gain * e.unexplained > STRUCTURE_SHARE
-    )
-    better = (
-        e.free_p < SIGNIFICANCE
-        and e.free_unexplained < 0.75 * e.unexplained
-        and e.unexplained - e.free_unexplained > STRUCTURE_SHARE
-    )
-    if structure or better:
-        grounds = (
-            f"{found}, {free}"
-            if better
-            else f"{found}, but a model that ignores the form predicts {percent(e.structure_gain)} of what is left over"
-        )
+    if e.broken is not None and e.broken.gain > tolerance:
         return (
             Verdict.NONE,
-            f"{grounds}: the targets depend on more than the inner products of a form.",
+            f"{found}, {free}: the targets depend on more than the inner products of a form.",
             "Look whether a direction, an origin or a further quantity breaks the symmetry: pass it as a scalar or "
-            "as one more vector, choose another output type, or use the unconstrained model.",
+            "as one more vector, choose another output type, or use an unconstrained model.",
         )
-    if e.unexplained > MAX_UNEXPLAINED:
+    if e.left_over > MAX_UNEXPLAINED:
         return (
             Verdict.UNDERDETERMINED,
             f"{found}, {free}: too much is left over to tell noise from a broken form.",
-            "Give more samples or less noisy targets; if a quantity is missing, pass it as a scalar.",
+            "Give more samples or less noisy targets; if a quantity is missing, pass it as a scalar. Where the errors "
+            "of y are known, give them (y_error).",
         )
     if not e.complete:
         return (
@@ -214,6 +212,13 @@ def _judge(e: Evidence, group_name: str) -> tuple[Verdict, str, str]:
             f"{found}, but so do other forms: {ends}, and refits to resamples differ by {e.spread:.2g} in the median.",
             "The targets may not depend on the form at all (a constant, y proportional to x), or the inputs cover "
             "too few directions: give more samples, more varied inputs, or another output.",
+        )
+    if e.weakest_eigenvalue < SIGN_ERRORS:
+        return (
+            Verdict.UNDERDETERMINED,
+            f"{found}, but the sign of the smallest eigenvalue is open ({e.weakest_eigenvalue:.1f} of its standard "
+            "errors from zero), and with it the group: the targets hardly depend on one direction.",
+            "Give samples that vary more along the direction of the smallest eigenvalue, or less noisy targets.",
         )
     singular = (
         f" It does not see {e.zero_directions} of the directions: the form is singular."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,12 @@ def as_weights(sample_weight: Any, y_error: Any, y: np.ndarray) -> np.ndarray | 
     return values / values.mean()
 
 
+def _error_of_weight_one(y_error: Any, weights: np.ndarray) -> float:
+    values = np.asarray(y_error.detach() if isinstance(y_error, Tensor) else y_error, dtype=np.float64)
+    first = values.reshape(len(weights), -1)[0] if values.ndim else values
+    return float(np.sqrt(np.square(first).mean() * weights[0]))
+
+
 def enter(
     X: Any,
     y: Any,
@@ -119,6 +126,7 @@ def enter(
     if names is None and raw.ndim == 2:
         names = [str(name) for name in getattr(X, "columns", [])] or None
     weights = as_weights(sample_weight, y_error, np.asarray(y.detach() if isinstance(y, Tensor) else y))
+    factor = 1.0 if weights is None or y_error is None else _error_of_weight_one(y_error, weights)
     x, targets, point, sample, weights, notices = check_samples(
         X, y, *given, max_samples, seed, names=names, weights=weights
     )
@@ -133,6 +141,8 @@ def enter(
     entered = Samples(
         torch.tensor(x), torch.tensor(targets), rep, parts[0], parts[1], parts[2], None, set_like, called
     )
+    if y_error is not None and parts[2] is not None:  # weights are 1/error², up to a factor
+        entered = replace(entered, noise=factor / parts[2].sqrt())
     return entered, notices
 
 

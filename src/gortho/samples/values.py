@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SCALAR = Scalar()
 #: The fields that have one row for each sample.
-ROWS = ("x", "y", "point_scalars", "sample_scalars", "weights", "mask")
+ROWS = ("x", "y", "point_scalars", "sample_scalars", "weights", "mask", "noise")
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +29,7 @@ class Samples:
         rep: how the targets transform.
         point_scalars, sample_scalars: quantities that no group touches, ``(N, p, s)`` and ``(N, s)``, or None.
         weights: how much each sample counts ``(N,)``, mean one, or None where all count alike.
+        noise: standard errors of the targets ``(N,)``, in the units of y, where they are known.
         mask: which points of a set are there ``(N, p)``, or None where all are.
         set_like: the points of a sample have no order.
         names: names of the n coordinates.
@@ -47,6 +48,7 @@ class Samples:
     mask: Tensor | None = None
     set_like: bool = False
     names: tuple[str, ...] = ()
+    noise: Tensor | None = None
 
     def __post_init__(self) -> None:
         if not self.names:
@@ -123,9 +125,20 @@ class Samples:
         """The same inputs with other targets."""
         return replace(self, y=y, rep=self.rep if rep is None else rep)
 
+    def in_units(self, unit: float) -> Samples:
+        """The same samples with targets in units of this size."""
+        return replace(self, y=self.y / unit, noise=None if self.noise is None else self.noise / unit)
+
     def in_frame(self, frame: Frame) -> Samples:
         """The same samples in the frame's coordinates: x → Wx, y → ρ(W)y."""
-        return replace(self, x=self.x @ frame.W.to(self.x).mT, y=self.values_in(frame, self.y))
+        noise = self.noise
+        if (
+            noise is not None
+        ):  # errors alike in all components: ρ(W) enlarges their squares by this, on the average
+            size = self.rep.size(self.n)
+            each = torch.eye(size, dtype=self.y.dtype).reshape(size, *self.rep.shape(self.n))
+            noise = noise * (self.values_in(frame, each).square().sum() / size).sqrt()
+        return replace(self, x=self.x @ frame.W.to(self.x).mT, y=self.values_in(frame, self.y), noise=noise)
 
     def values_in(self, frame: Frame, y: Tensor) -> Tensor:
         """Outputs ``(N, …)`` of the same kind in the frame's coordinates: ρ(W)y."""

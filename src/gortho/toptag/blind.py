@@ -11,9 +11,9 @@ import torch
 
 from gortho.discovery import Settings
 from gortho.discovery.clock import Clock
-from gortho.discovery.discover import Posed
-from gortho.discovery.discover import find_form as search_form
-from gortho.discovery.peers import paired_p
+from gortho.discovery.find import find_form as search_form
+from gortho.discovery.models import paired_p
+from gortho.discovery.posed import Posed
 from gortho.discovery.search import Errors
 from gortho.discovery.workers import one_thread
 from gortho.estimators import held_out_errors

@@ -1,0 +1,176 @@
+"""The answer: evidence gathered, judged, and put together with everything that belongs to it."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gortho.discovery.clock import Clock
+from gortho.discovery.defect import Noise
+from gortho.discovery.find import FoundForm
+from gortho.discovery.models import coordinates
+from gortho.discovery.posed import Posed
+from gortho.discovery.predictor import Fitted, Kind
+from gortho.discovery.result import Discovery, Peer, Provenance, Restart
+from gortho.discovery.search import Errors
+from gortho.discovery.spreads import certificate, given_errors, spread
+from gortho.discovery.twins import Comparison
+from gortho.discovery.verdict import Evidence, Verdict, confidence, few_samples, judge
+from gortho.forms import QuadraticForm
+from gortho.nn.framed import InFrame
+from gortho.samples.frame import form_distance
+from gortho.samples.values import Samples
+
+#: Held-out samples that the report shows.
+SHOWN = 2_000
+INTERRUPTED = (
+    "The search was interrupted: this is the best form so far, and the evidence is not complete.",
+    "Run it again and let it finish; --time-budget SECONDS ends by itself (Python: time_budget).",
+)
+
+
+def answer(
+    samples: Samples,
+    posed: Posed,
+    form: FoundForm,
+    fitted: Fitted | None,
+    comparison: Comparison | None,
+    noise: Noise | None,
+    A: Tensor,
+    zero: int,
+    interrupted: bool,
+    seed: int,
+    clock: Clock,
+    notices: list[str],
+    tolerance: float,
+) -> Discovery:
+    """Judge, and put everything together."""
+    found, matrices = form.search, form.refits
+    candidate = posed.out(A)
+    evidence = None
+    verdict, (reason, advice), sure = Verdict.UNDERDETERMINED, INTERRUPTED, 0.0
+    if comparison is not None and not interrupted:
+        evidence = gathered(form, comparison, A, zero, posed, noise)
+        verdict, reason, advice = judge(evidence, candidate.group_name, tolerance)
+        sure = confidence(evidence) if verdict is Verdict.FOUND else 0.0
+    notices = [*notices, *_few_notice(evidence, samples, posed, seed)]
+    if found.wins is not None and found.errors is Errors.RELATIVE:
+        notices.append(
+            f"relative errors give the better form (on {100 * found.wins:.0f} % of the validation samples): errors are "
+            "weighted by the size of the targets, in the fits and in the verdict"
+        )
+    exact = fitted is not None and fitted.kind is Kind.POLYNOMIAL
+    errors = None if matrices is None else given_errors(posed.frame, candidate, matrices, exact)
+    entry, eigen = errors or (None, None)
+    network = None if fitted is None else posed.network_out(fitted)
+    shown = {} if comparison is None else _shown(posed, comparison, network, candidate)
+    return Discovery(
+        verdict,
+        reason,
+        advice,
+        sure,
+        repr(samples.rep),
+        samples.names,
+        provenance(samples, seed, clock, found.errors, None if fitted is None else fitted.kind),
+        candidate=candidate,
+        entry_errors=entry,
+        eigenvalue_errors=eigen,
+        refits=0 if matrices is None else len(matrices),
+        network=network,
+        network_options={} if fitted is None else fitted.options,
+        evidence=evidence,
+        restarts=tuple(
+            Restart(r.start, posed.out(r.A), r.criterion, form_distance(r.A, found.A)) for r in found.restarts
+        ),
+        notices=tuple(notices),
+        **shown,
+    )
+
+
+def gathered(
+    form: FoundForm, c: Comparison, A: Tensor, zero: int, posed: Posed, noise: Noise | None
+) -> Evidence:
+    """All measurements that the verdict rests on."""
+    found, spectral = form.search, form.spectral
+    around = None if form.refits is None else spread(A, form.refits, zero)
+    return Evidence(
+        samples=len(posed.parts.train),
+        held_out=len(posed.parts.held_out),
+        own_unexplained=c.own_unexplained,
+        twin=c.twin.name,
+        free=c.free.name,
+        everyone=c.everyone,
+        others=c.others,
+        given=c.given,
+        worst=c.worst,
+        worst_share=c.worst_share,
+        noise=noise,
+        restarts=len(found.restarts),
+        near_best=len(found.near_best),
+        agreeing=found.agreeing,
+        refit_distances=() if around is None else around.distances,
+        signature_votes=0.0 if around is None else around.signature_votes,
+        weakest_eigenvalue=0.0 if around is None else around.weakest_eigenvalue,
+        zero_directions=zero,
+        spectral_gap=None if spectral is None else spectral.gap,
+        spectral_residual=None if spectral is None else spectral.residual,
+        complete=c.complete,
+    )
+
+
+def _few_notice(e: Evidence | None, samples: Samples, posed: Posed, seed: int) -> list[str]:
+    """A word on a few samples that rule the error, by their numbers where no row was left out."""
+    if e is None or not e.few_rule:
+        return []
+    held_out = torch.randperm(len(samples), generator=torch.Generator().manual_seed(seed))[: e.held_out]
+    sizes = posed.given.held_out.y.reshape(e.held_out, -1).norm(dim=1).numpy()
+    return [few_samples(e, sizes, held_out[list(e.worst)].tolist() if posed.whole else None)]
+
+
+def _shown(posed: Posed, c: Comparison, network: InFrame | None, form: QuadraticForm) -> dict[str, Any]:
+    """Held-out errors in the given coordinates, certificates, and true values beside predicted ones."""
+    test = posed.given.held_out
+    variance = float((test.y - posed.given.train.y.mean(0)).square().mean())
+    rows = []
+    for model, name, note in (
+        (c.own, f"equivariant, {form.group_name}", "respects the form exactly"),
+        (c.twin, f"best of the invariants ({c.twin.name})", "chosen on validation data"),
+        (c.free, f"best of the coordinates ({c.free.name})", "chosen on validation data"),
+    ):
+        mse = float((posed.values_out(model.held_out) - test.y).square().mean())
+        rows.append(Peer(name, mse, mse / max(variance, 1e-300), model.parameters, note))
+    pick = slice(0, max(1, SHOWN * len(test) // test.y.numel()))
+    own = posed.values_out(c.own.held_out)[pick]
+
+    def free(x: Tensor, point: Tensor | None, sample: Tensor | None) -> Tensor:
+        moved = replace(test, x=x, point_scalars=point, sample_scalars=sample, y=x, weights=None, noise=None)
+        values = c.plain(coordinates(replace(moved, x=x @ posed.frame.W.mT)))
+        return posed.values_out(values.reshape(len(x), *test.y.shape[1:]))
+
+    return {
+        "peers": tuple(rows),
+        "held_out": (test.y[pick].flatten().numpy(), own.flatten().numpy()),
+        "certificate": {} if network is None else certificate(network, form, test.rep, test),
+        "free_certificate": certificate(free, form, test.rep, test),
+    }
+
+
+def provenance(
+    samples: Samples, seed: int, clock: Clock, errors: Errors = Errors.ABSOLUTE, kind: Kind | None = None
+) -> Provenance:
+    """What was given, and how the answer was found."""
+    import gortho
+
+    versions = {
+        "gortho": gortho.__version__,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
+    stages = dict(clock.seconds) | {"rest": max(0.0, clock.total - sum(clock.seconds.values()))}
+    return Provenance(len(samples), samples.points, samples.n, seed, errors, kind, stages, versions)

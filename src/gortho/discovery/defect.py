@@ -1,0 +1,113 @@
+"""How exactly a law keeps a form (M14): the share of its variance that the form cannot express, as an interval.
+
+δ = E|f - Πf|² / Var f, where f is the law and Πf the closest function that respects the form. The lower end is what
+free models gain over all twins, beyond doubt; the upper end is all that the best twin leaves unexplained, less what is
+known to be noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from gortho.discovery.twins import Measured
+from gortho.samples.values import Samples
+
+#: The gain of free models counts when the paired test on held-out samples is this sure …
+SIGNIFICANCE = 1e-3
+#: … when it is so many of its standard errors …
+GAIN_ERRORS = 3.0
+#: … lowers the error of the best twin by this share …
+NOTABLE_GAIN = 0.1
+#: … and is more than this share of the variance: less is rounding.
+ROUNDING = 1e-9
+#: Of a gain that counts, this share is certain: the rest may be what the twins could have learnt.
+CERTAIN_SHARE = 0.5
+#: Standard errors on either side of an interval of 95 %.
+TWO_SIDED = 1.96
+#: Repeated inputs tell the noise where they have this many degrees of freedom.
+REPEATS = 10
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What is known of the noise of the targets: its share of their variance, and how it is known."""
+
+    share: float
+    error: float  # standard error of the share
+    source: str
+
+
+@dataclass(frozen=True)
+class Defect:
+    """A 95 % interval of the share of the law's variance that the form cannot express.
+
+    >>> str(Defect(0.0, 0.0004)), str(Defect(0.008, 0.012))
+    ('violated by less than 0.04 % of the variance', 'broken by 0.8 to 1.2 % of the variance')
+    """
+
+    low: float
+    high: float
+    noise: Noise | None = None
+
+    def __str__(self) -> str:
+        if not self.low > 0:
+            if not self.high < 1:
+                return "how far it is violated is open"
+            return f"violated by less than {_percent(self.high)} % of the variance"
+        return f"broken by {_percent(self.low)} to {_percent(self.high)} % of the variance"
+
+    @property
+    def middle(self) -> float:
+        """The middle of the interval."""
+        return (self.low + self.high) / 2
+
+
+def _percent(share: float) -> str:
+    percent = 100 * share
+    return f"{percent:.0f}" if percent >= 9.5 else f"{percent:.2g}"
+
+
+def contradicted(m: Measured) -> bool:
+    """Whether a free model beats every twin beyond doubt, and notably."""
+    least = max(NOTABLE_GAIN * m.unexplained, GAIN_ERRORS * m.gain_error, ROUNDING)
+    return m.p < SIGNIFICANCE and m.gain > least
+
+
+def defect(m: Measured, noise: Noise | None, broken: bool) -> Defect:
+    """The interval from what twins and free models leave over of held-out samples, and from the noise.
+
+    ``broken``: whether free models are beyond doubt better than all twins.
+    """
+    known, error = (0.0, 0.0) if noise is None else (noise.share, noise.error)
+    law = max(1 - known, 1e-3)  # the law's share of the variance of y
+    # Never below what these samples could have shown.
+    left = max(m.unexplained - known, 0.0) + TWO_SIDED * math.hypot(m.unexplained_error, error)
+    low = CERTAIN_SHARE * max(0.0, m.gain - TWO_SIDED * m.gain_error) if broken else 0.0
+    return Defect(min(low / law, 1.0), min(max(left, low) / law, 1.0), noise)
+
+
+def noise_of(train: Samples) -> Noise | None:
+    """The noise of the targets from their given errors, or from samples that share their inputs.
+
+    The samples have the weights that errors are counted with.
+    """
+    y = train.y.double().reshape(len(train), -1)
+    w = torch.ones(len(y), dtype=y.dtype) if train.weights is None else train.weights.double()
+    mean = (y * w[:, None]).sum(0) / w.sum()
+    variance = float((w * (y - mean).square().mean(1)).mean())
+    if train.noise is not None:
+        return Noise(float((w * train.noise.square()).mean()) / variance, 0.0, "given errors of y")
+    rows = torch.cat([t.double().flatten(1) for t in train.inputs if t is not None], dim=1)
+    _, group, counts = torch.unique(rows, dim=0, return_inverse=True, return_counts=True)
+    freedom = len(y) - len(counts)
+    if freedom < REPEATS:
+        return None
+    means = torch.zeros(len(counts), y.shape[1], dtype=y.dtype).index_add_(0, group, y) / counts[:, None]
+    squares = w * (y - means[group]).square().mean(1)
+    repeated = counts[group] > 1
+    # A group of c repeats has c - 1 degrees of freedom.
+    share = float(squares[repeated].sum() / (1 - 1 / counts[group][repeated].double()).sum()) / variance
+    return Noise(share, share * (2 / freedom) ** 0.5, f"{int(repeated.sum())} samples with repeated inputs")

@@ -1,0 +1,136 @@
+"""The one way to find a form: starts, search, refits, and the exact law where it is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from gortho.discovery.clock import Clock
+from gortho.discovery.models import KernelRidge, Table, coordinates
+from gortho.discovery.posed import Posed
+from gortho.discovery.predictor import Fitted, exact_law
+from gortho.discovery.search import Errors, Interrupted, Search, Settings, refit, search
+from gortho.discovery.spectral import SpectralForm, spectral_form
+from gortho.discovery.starts import (
+    Start,
+    correlation_starts,
+    distinct,
+    given_starts,
+    stabiliser_starts,
+    white_starts,
+)
+from gortho.forms import QuadraticForm
+from gortho.samples.frame import unit_form
+from gortho.samples.values import Samples
+
+#: More samples than this add time, not knowledge, to the search for the form (the predictor sees all).
+SEARCH_SAMPLES = 10_000
+#: Samples of the search's validation part, at most.
+VALIDATION_SAMPLES = 1_000
+
+
+@dataclass(frozen=True)
+class FoundForm:
+    """The form of a search, with refits for its errors and what was learnt on the way; all in the frame."""
+
+    search: Search
+    A: Tensor  # the best estimate: where the search ended, or the form of an exact law
+    refits: Tensor | None = None
+    law: Fitted | None = None  # the short polynomial that the law is, where it is one
+    spectral: SpectralForm | None = None
+
+
+def find_form(
+    posed: Posed,
+    *,
+    settings: Settings,
+    errors: Errors | None,
+    seed: int,
+    clock: Clock,
+    progress: Callable[[str, float, Tensor], None] = lambda stage, share, A: None,
+) -> FoundForm:
+    """Search and refits: the one way to find a form. An interruption raises `Interrupted` with the best so far."""
+    train = posed.parts.train.rows(slice(0, SEARCH_SAMPLES))
+    validation = posed.parts.validation.rows(slice(0, VALIDATION_SAMPLES))
+    with clock.stage("search"):
+        try:
+            spectral = _spectral(train, validation)
+            starts = _starts(posed, train, spectral, settings, seed)
+        except KeyboardInterrupt:
+            A = torch.eye(train.n, dtype=torch.float64)
+            raise Interrupted(Search(A, Errors.ABSOLUTE, ())) from None
+        found = search(
+            train,
+            validation,
+            starts,
+            settings=settings,
+            errors=errors,
+            seed=seed,
+            clock=clock,
+            progress=lambda share, A: progress("search", share, A),
+        )
+    try:
+        with clock.stage("refits"):
+            law = exact_law(QuadraticForm(found.A), posed.parts, seed)
+            matrices = refit(
+                Samples.cat([train, validation]),
+                found if law is None else replace(found, A=law.form.matrix, errors=Errors.ABSOLUTE),
+                settings=settings,
+                seed=seed,
+                clock=clock,
+                progress=lambda share, A: progress("refits", share, A),
+                degree=None if law is None else law.options["degree"],
+            )
+    except KeyboardInterrupt:
+        raise Interrupted(found) from None
+    A = found.A if law is None else law.form.matrix
+    return FoundForm(found, A, matrices, law, spectral)
+
+
+def refits_of(
+    fitted: Fitted, posed: Posed, found: Search, settings: Settings, seed: int, clock: Clock
+) -> Tensor:
+    """Refits of a form with its polynomial."""
+    p = posed.weighted(found.errors)
+    return refit(
+        Samples.cat([p.train, p.validation]).rows(slice(0, SEARCH_SAMPLES)),
+        replace(found, A=fitted.form.matrix, errors=Errors.ABSOLUTE),
+        settings=settings,
+        seed=seed,
+        clock=clock,
+        progress=lambda share, A: None,
+        degree=fitted.options["degree"],
+    )
+
+
+def _starts(
+    posed: Posed, train: Samples, spectral: SpectralForm | None, settings: Settings, seed: int
+) -> list[Start]:
+    starts = [] if posed.known is None else posed.known.starts(posed.frame)
+    starts += correlation_starts(train) + stabiliser_starts(train)
+    if spectral is not None:
+        starts.append(Start("spectral", unit_form(spectral.form.matrix)))
+    if settings.given_axes:
+        starts += given_starts(posed.frame)
+    return distinct(starts + white_starts(train.n, settings.starts, seed))
+
+
+def _spectral(train: Samples, validation: Samples) -> SpectralForm | None:
+    """The form that the Jacobians of a smooth surrogate respect best (M6)."""
+    kernel = KernelRidge.fit(
+        Table.of(coordinates(train), train), Table.of(coordinates(validation), validation)
+    )
+    few = train.rows(slice(0, 300))
+    rest = [s.double().flatten(1) for s in few.scalars if s is not None]
+
+    def surrogate(points: Tensor) -> Tensor:
+        values = kernel(torch.cat([points.flatten(1), *rest], dim=1))
+        return values.reshape(-1, *few.y.shape[1:])
+
+    try:
+        return spectral_form(surrogate, few.x, few.rep)
+    except ValueError:  # a constant surrogate has no Jacobian to speak of
+        return None

@@ -1,0 +1,88 @@
+"""A problem as the stages see it: samples split into parts, in their frame, with targets of order one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from gortho.discovery.large import Survey
+from gortho.discovery.models import squared_errors
+from gortho.discovery.predictor import Fitted, Parts
+from gortho.discovery.search import Errors, relative_weights
+from gortho.discovery.twins import Measured, measure
+from gortho.forms import QuadraticForm
+from gortho.nn.framed import InFrame
+from gortho.samples.frame import Frame
+from gortho.samples.values import Samples
+
+#: Errors count as relative, in fits and comparisons, where targets at the higher of these quantiles of size …
+SIZES = (0.25, 0.95)
+#: … are larger than those at the lower one by this factor.
+DECADE = 10.0
+
+
+@dataclass(frozen=True)
+class Posed:
+    """A problem as the stages see it: parts in the frame with targets of order one, and the way back."""
+
+    parts: Parts
+    given: Parts  # in the given coordinates
+    frame: Frame
+    unit: float  # of y
+    known: Survey | None = None  # of all rows, where the samples are some of them
+    whole: bool = True  # whether every row that was given is among the samples
+
+    @classmethod
+    def of(cls, samples: Samples, seed: int, known: Survey | None = None, whole: bool = True) -> Posed:
+        """Held-out, validation and training parts, and the frame of the training part."""
+        sizes = [min(5_000, max(4, len(samples) // 6)), min(3_000, max(4, len(samples) // 8))]
+        test, validation, train = samples.split([*sizes, len(samples) - sum(sizes)], seed)
+        frame = Frame.of(train.x)
+        given = Parts(train, validation, test)
+        white = [part.in_frame(frame) for part in (train, validation, test)]
+        unit = float(white[0].y.abs().max())
+        unit *= float((white[0].y / unit).square().mean().sqrt())
+        return cls(Parts(*(w.in_units(unit) for w in white)), given, frame, unit, known, whole)
+
+    def weighted(self, errors: Errors) -> Parts:
+        """The parts with the weights that go with these errors.
+
+        Targets that are all of about one size keep absolute errors, so that shares are those of the variance.
+        """
+        p = self.parts
+        if errors is Errors.ABSOLUTE or not self.spans_decades:
+            return p
+        return Parts(
+            *(replace(s, weights=relative_weights(s, p.train)) for s in (p.train, p.validation, p.held_out))
+        )
+
+    @property
+    def spans_decades(self) -> bool:
+        """Whether sizes of targets differ by more than a factor of ten, but for the few smallest and largest."""
+        y = self.parts.train.y.reshape(len(self.parts.train), -1).norm(dim=1)
+        low, high = torch.quantile(y[:10_000], torch.tensor(SIZES, dtype=y.dtype)).tolist()
+        return high > DECADE * low
+
+    def out(self, A: Tensor) -> QuadraticForm:
+        """A form of the frame in the given coordinates."""
+        return self.frame.form_out(A, self.given.train.names)
+
+    def network_out(self, fitted: Fitted) -> InFrame:
+        """A predictor of the frame for the given coordinates."""
+        return InFrame(fitted.network, self.frame.W, self.unit, self.out(fitted.form.matrix))
+
+    def values_out(self, y: Tensor) -> Tensor:
+        """Outputs of the frame in the given coordinates."""
+        back = Frame(self.frame.inverse)
+        return self.parts.train.rows(slice(0, 1)).values_in(back, y.double()) * self.unit
+
+    def measured(self, twin: Tensor, free: Tensor) -> Measured:
+        """Predictions of the held-out samples, in the frame, as the given coordinates see their errors."""
+        test = self.given.held_out
+        errors, of_free = (squared_errors(self.values_out(v), test) for v in (twin, free))
+        everyone = Samples.cat([self.given.train, self.given.validation, test])
+        mean = everyone.y.mean(0)
+        deviations = [squared_errors(mean.expand(len(s), *mean.shape), s) for s in (test, everyone)]
+        return measure(errors, of_free, deviations[0], float(deviations[1].mean()))

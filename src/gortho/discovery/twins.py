@@ -1,0 +1,243 @@
+"""Like with like (M13): models that see coordinates beside their twins, which see the invariants of the form.
+
+Every model is fitted to the targets and to what the predictor leaves over, once given coordinates and once given
+invariants, with the same effort. A form is contradicted where the best free model beats the best twin: poor fits alike
+on both sides are no evidence against it. Which model is the best of its side is chosen on validation samples; held-out
+samples only compare the two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gortho.checkpoints import Ended
+from gortho.discovery.clock import Clock
+from gortho.discovery.models import (
+    TREE_TARGETS,
+    Invariants,
+    Kernels,
+    Predictor,
+    Table,
+    boosted_trees,
+    coordinates,
+    paired_p,
+    polynomial,
+    squared_errors,
+)
+from gortho.discovery.predictor import Fitted, Parts, fit_network, linear_predictor
+from gortho.forms import QuadraticForm
+from gortho.nn.form import FixedForm
+from gortho.nn.plain import PlainNet
+from gortho.samples.values import Samples
+from gortho.training import predict
+
+#: A free network is trained only where the predictor leaves more than this share of the variance unexplained.
+NETWORK_FROM = 1e-3
+#: The share of held-out samples, with the largest errors of either side, that may rule a comparison.
+WORST = 0.01
+
+
+#: Measures predictions of twin and free model, in the frame, in the given coordinates.
+Given = Callable[[Tensor, Tensor], "Measured"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A fitted model: its name, its error on validation samples, its predictions of the held-out ones, its size."""
+
+    name: str
+    validation: float
+    held_out: Tensor
+    parameters: int = 0
+    rows: Predictor | None = None  # of rows of coordinates, where the model is one of these alone
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Best twin and best free model on held-out samples, as shares of the variance."""
+
+    unexplained: float  # by the best twin
+    unexplained_error: float  # standard error of it
+    free_unexplained: float
+    gain: float  # of the free model over the twin: positive where the form is in its way
+    gain_error: float
+    p: float  # one-sided, of a paired test: small when the free model is better
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The equivariant predictor, the best of all twins and the best free model, on held-out samples."""
+
+    own: Model
+    twin: Model
+    free: Model
+    plain: Predictor  # a smooth model of rows of coordinates: how far from equivariant such models are
+    own_unexplained: float
+    everyone: Measured
+    others: Measured  # without the worst
+    given: Measured | None  # of everyone in the given coordinates, for targets whose variance depends on them
+    worst: tuple[int, ...]  # held-out samples with the largest errors of either side
+    worst_share: float  # of the twin's squared error
+    left: Tensor  # what the best twin leaves over of the held-out targets
+    complete: bool  # whether every model had its full effort
+
+
+def compare(
+    fitted: Fitted,
+    parts: Parts,
+    *,
+    steps: int,
+    seed: int,
+    clock: Clock,
+    progress: Callable[[float], None],
+    given: Given,
+) -> Comparison:
+    """Fit both sides, and measure the best of each on held-out samples."""
+    own = [
+        predict(fitted.network, *s.inputs).double() for s in (parts.train, parts.validation, parts.held_out)
+    ]
+    predictor = _model("equivariant", parts, own[1:], fitted.network)
+    left = Parts(
+        *(
+            s.with_targets(s.y.double() - p)
+            for s, p in zip((parts.train, parts.validation, parts.held_out), own)
+        )
+    )
+    twins = [predictor]
+    if _unit_free(parts.train):
+        invariants = Invariants.of(fitted.form.matrix, parts.train)
+        twins += _side(invariants, parts, left, own, seed)
+    elif not fitted.form.signature.zero:
+        rest = linear_predictor(fitted.form, left.train, seed + 1).network
+        corrected = [p + predict(rest, *s.inputs) for p, s in zip(own[1:], (left.validation, left.held_out))]
+        twins.append(_model("equivariant, corrected", parts, corrected))
+    progress(0.4)
+    free = list(_side(coordinates, parts, left, own, seed))
+    progress(0.7)
+    variance = _deviations(parts.validation, parts.train).mean()
+    ended = Ended.DONE
+    if min(m.validation for m in twins) > NETWORK_FROM * variance:
+        network, ended = _free_network(parts, steps, seed, clock)
+        free.append(network)
+        if ended is Ended.INTERRUPTED:
+            raise KeyboardInterrupt
+    plain = next(m.rows for m in free if m.rows is not None)
+    twin, best = (min(models, key=lambda m: m.validation) for models in (twins, free))
+    progress(1.0)
+    # A model that was cut short says what it can, but is not one of the same effort.
+    return _measured(
+        predictor, twin, best, plain, parts, ended is not Ended.STOPPED and not clock.over(), given
+    )
+
+
+def _side(
+    inputs: Callable[[Samples], Tensor], parts: Parts, left: Parts, own: list[Tensor], seed: int
+) -> Iterator[Model]:
+    """All learners with these inputs: on the targets, and on what the predictor leaves over."""
+    parts_of = (parts.train, parts.validation, parts.held_out)
+    rows = [inputs(s) for s in parts_of]
+    whole, rest = ((Table.of(rows[0], of.train), Table.of(rows[1], of.validation)) for of in (parts, left))
+    kernels = Kernels.of(*whole)
+    learners: list[tuple[str, tuple[Table, Table], Predictor]] = [
+        ("kernel ridge", whole, kernels.fit(*whole)),
+        ("kernel ridge", rest, kernels.fit(*rest)),
+        ("polynomial", rest, polynomial(*rest)),
+    ]
+    if parts.train.y[0].numel() <= TREE_TARGETS:
+        learners += [("boosted trees", of, boosted_trees(*of, seed)) for of in (whole, rest)]
+    for name, of, model in learners:
+        values = [model(Z).reshape(s.y.shape) for Z, s in zip(rows[1:], parts_of[1:])]
+        if of is rest:
+            values = [v + p for v, p in zip(values, own[1:])]
+            name = f"equivariant, corrected by {name}"
+        yield _model(name, parts, values, rows=None if of is rest else model)
+
+
+def _model(
+    name: str,
+    parts: Parts,
+    values: Sequence[Tensor],
+    network: torch.nn.Module | None = None,
+    rows: Predictor | None = None,
+) -> Model:
+    validation, held_out = values
+    size = 0 if network is None else sum(p.numel() for p in network.parameters())
+    error = float(squared_errors(validation, parts.validation).mean())
+    return Model(name, error, held_out.double(), size, rows)
+
+
+def _free_network(parts: Parts, steps: int, seed: int, clock: Clock) -> tuple[Model, Ended]:
+    """A network of all coordinates."""
+    train, validation = parts.train, parts.validation
+    options = {**train.network_options(), "set_like": False}
+    form = FixedForm(QuadraticForm.euclidean(train.n))
+    net = PlainNet(form, output=train.rep, width=128, depth=2, seed=seed, **options)
+    history = fit_network(net, train, validation, steps, 3e-3, seed, clock)
+    values = [predict(net, *s.inputs) for s in (validation, parts.held_out)]
+    return _model("network", parts, values, net), history.how
+
+
+def _measured(
+    own: Model, twin: Model, free: Model, plain: Predictor, parts: Parts, complete: bool, given: Given
+) -> Comparison:
+    """The comparison on held-out samples, in the frame and in the given coordinates."""
+    test = parts.held_out
+    errors, of_free = (squared_errors(m.held_out, test) for m in (twin, free))
+    everyone = Samples.cat([parts.train, parts.validation, test])
+    variance = max(float(_deviations(everyone, everyone).mean()), 1e-300)
+    deviations = _deviations(test, parts.train)
+    worst = np.argsort(errors + of_free)[::-1][: math.ceil(WORST * len(errors))]
+    usual = np.delete(np.arange(len(errors)), worst)
+    return Comparison(
+        own,
+        twin,
+        free,
+        plain,
+        float(squared_errors(own.held_out, test).mean()) / variance,
+        measure(errors, of_free, deviations, variance),
+        measure(errors[usual], of_free[usual], deviations[usual], float(deviations[usual].mean())),
+        None if _unit_free(parts.train) else given(twin.held_out, free.held_out),
+        tuple(int(i) for i in worst),
+        float(errors[worst].sum() / max(errors.sum(), 1e-300)),
+        test.y.double() - twin.held_out,
+        complete,
+    )
+
+
+def _unit_free(samples: Samples) -> bool:
+    return all(part.rank == 0 for part in samples.rep.parts)
+
+
+def measure(errors: np.ndarray, of_free: np.ndarray, deviations: np.ndarray, variance: float) -> Measured:
+    """Squared errors of twin and free model, sample by sample, as shares of a variance.
+
+    ``deviations`` are those of the same samples from the mean: how much they vary is part of the error of a share.
+    """
+    count, variance = len(errors), max(variance, 1e-300)
+    share, gain = errors / variance, (errors - of_free) / variance
+    scatter = deviations / variance
+    return Measured(
+        float(share.mean()),
+        float((share - share.mean() * scatter).std() / count**0.5),
+        float(of_free.mean() / variance),
+        float(gain.mean()),
+        float((gain - gain.mean() * scatter).std() / count**0.5),
+        paired_p(of_free, errors),
+    )
+
+
+def _deviations(samples: Samples, like: Samples) -> np.ndarray:
+    """Squared distances of the targets from the mean of others."""
+    y = like.y.double()
+    if like.weights is None:
+        mean = y.mean(0)
+    else:
+        w = like.weights.view(-1, *[1] * (y.ndim - 1))
+        mean = (y * w).sum(0) / w.sum()
+    return squared_errors(mean.expand(len(samples), *mean.shape), samples)

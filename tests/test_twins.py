@@ -1,0 +1,154 @@
+"""Twins (M13) and the defect (M14): like compared with like, and what an interval holds."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+import gortho
+from gortho import Samples, Settings, Verdict
+from gortho.discovery.defect import Defect, Noise, contradicted, defect, noise_of
+from gortho.discovery.models import (
+    Invariants,
+    KernelRidge,
+    Table,
+    boosted_trees,
+    coordinates,
+    polynomial,
+    squared_errors,
+)
+from gortho.discovery.twins import Measured, measure
+from gortho.groups import random_generator
+from gortho.tasks.violated import SHARES, violated, violated_problem
+
+SMALL = Settings(starts=12, generations=3, refits=4, predictor_steps=150)
+
+
+def normal(*shape, seed=0):
+    return torch.randn(*shape, dtype=torch.float64, generator=random_generator(seed))
+
+
+# Models
+
+
+def tables(samples, inputs=coordinates, at=300):
+    parts = samples.rows(slice(0, at)), samples.rows(slice(at, None))
+    return [Table.of(inputs(s), s) for s in parts]
+
+
+@pytest.mark.parametrize("learn", [KernelRidge.fit, boosted_trees, polynomial])
+def test_models_fit_and_heed_weights(learn):
+    x = normal(400, 1, 2)
+    truth = x[:, 0, 0] ** 2 + x[:, 0, 1]
+    wrong = torch.arange(400) % 2 == 0
+    y = torch.where(wrong, truth + 5.0, truth)
+    weights = torch.where(wrong, 1e-6, 2.0).double()
+    test = normal(200, 1, 2, seed=1)
+    right = test[:, 0, 0] ** 2 + test[:, 0, 1]
+    for whole, limit in ((Samples(x, truth), 0.3), (Samples(x, y, weights=weights), 0.4)):
+        model = learn(*tables(whole))
+        error = (model(coordinates(Samples(test, right)))[:, 0] - right).square().mean()
+        assert float(error) < limit * float(right.var())
+
+
+def test_kernel_ridge_is_differentiable():
+    x = normal(400, 1, 2)
+    model = KernelRidge.fit(*tables(Samples(x, torch.sin(x[:, 0, 0]))))
+    z = x[:5, 0].clone().requires_grad_()
+    model(z).sum().backward()
+    assert float(z.grad.abs().sum()) > 0
+
+
+def test_squared_errors_are_weighted():
+    test = Samples(normal(200, 1, 2), normal(200))
+    doubled, zero = dataclasses.replace(test, weights=torch.full((200,), 2.0)), torch.zeros(200)
+    np.testing.assert_allclose(squared_errors(zero, doubled), 2 * squared_errors(zero, test))
+
+
+def test_twins_see_nothing_but_invariants():
+    """The inputs of twins do not change under the group, and do under another one."""
+    form = gortho.QuadraticForm.random(1, 2, seed=3)
+    samples = Samples(normal(50, 2, 3), normal(50), sample_scalars=normal(50, 1))
+    seen = Invariants.of(form.matrix, samples)
+    g, other = form.group().sample(1, seed=0)[0], gortho.QuadraticForm.euclidean(3).group().sample(1)[0]
+    moved, wrong = (dataclasses.replace(samples, x=samples.x @ m.mT) for m in (g, other))
+    assert torch.allclose(seen(samples), seen(moved), atol=1e-9)
+    assert not torch.allclose(seen(samples), seen(wrong), atol=1e-2)
+    assert seen(samples).shape == (50, 4)
+
+
+# The defect
+
+
+def test_words_for_the_defect():
+    assert str(Defect(0.0, 4e-4)) == "violated by less than 0.04 % of the variance"
+    assert "broken by 0.8 to 1.2 %" in str(Defect(0.008, 0.012)) and "open" in str(Defect(0.0, 1.0))
+
+
+def test_the_interval_from_errors():
+    generator = np.random.default_rng(0)
+    noise, bias = 0.01 * generator.chisquare(1, 400), 0.05 * generator.chisquare(1, 400)
+    deviations = generator.chisquare(1, 400)
+    broken = measure(noise + bias, noise, deviations, 1.0)
+    assert contradicted(broken) and not contradicted(measure(noise, noise + bias, deviations, 1.0))
+    blind, told = defect(broken, None, True), defect(broken, Noise(0.01, 0.0, "given"), True)
+    assert 0 < blind.low < 0.05 < told.high < blind.high
+    assert not contradicted(Measured(1e-12, 1e-14, 1e-14, 9.9e-13, 1e-14, 1e-9))  # rounding
+
+
+def test_noise_is_known_from_errors_and_from_repeats():
+    x, true = normal(500, 1, 2), normal(500)
+    errors = torch.full((500,), 0.3, dtype=torch.float64)
+    given = noise_of(Samples(x, true, noise=errors))
+    assert given.share == pytest.approx(0.09 / float(true.var(unbiased=False)), rel=1e-6)
+    assert noise_of(Samples(x, true)) is None
+    repeated = Samples(x.repeat(2, 1, 1), torch.cat([true, true]) + 0.3 * normal(1000, seed=2))
+    found = noise_of(repeated)
+    assert abs(found.share - 0.09 / float(repeated.y.var())) < 3 * found.error and "repeated" in found.source
+
+
+def test_given_errors_of_y_tighten_the_defect():
+    x = normal(1_000, 3)
+    clean = (x**2).sum(1)
+    y = clean + 0.3 * clean.std() * normal(1_000, seed=5)
+    blind, told = (
+        gortho.discover(x, y, settings=SMALL, y_error=error) for error in (None, float(0.3 * clean.std()))
+    )
+    assert blind.verdict is told.verdict is Verdict.FOUND
+    assert told.defect.noise.source == "given errors of y"
+    assert told.defect.high < 0.5 * blind.defect.high < 0.1
+    vectors = gortho.discover(
+        x, x * clean[:, None] + 0.1 * normal(1_000, 3), "vector", settings=SMALL, y_error=0.1
+    )
+    assert vectors.defect.noise.share < 0.1 and vectors.verdict is Verdict.FOUND
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.1])
+def test_a_broken_law_is_told_by_how_much(share):
+    task = violated(3, share, "wave", law="polynomial", group=(1, 2), samples=1_500, noise=0.02)
+    found = gortho.discover(task.x, task.y, settings=SMALL)
+    assert found.defect.low <= share <= found.defect.high and found.defect.high < share + 0.05
+    assert (found.defect.low > 0) == (share > 0)
+    assert found.verdict is (Verdict.NONE if share else Verdict.FOUND)
+    if share == 0.01:
+        near = gortho.discover(task.x, task.y, settings=SMALL, tolerance=0.05)
+        assert near.verdict is Verdict.FOUND and near.approximate and "nearly respects" in str(near)
+
+
+def test_a_bad_tolerance_is_refused():
+    with pytest.raises(ValueError, match="tolerance = 2"):
+        gortho.discover(normal(100, 2), normal(100), tolerance=2)
+
+
+def test_the_violation_is_what_no_form_can_express():
+    """Of the other parity than the law, on inputs that come with their mirror images."""
+    task = violated(1, 0.1, "step", group=(2, 0), samples=4_000)
+    exact = violated(1, 0.0, "step", group=(2, 0), samples=4_000)
+    extra = task.y - exact.y
+    assert float(extra.var() / task.y.var()) == pytest.approx(0.1, rel=0.1)
+    q = exact.form.norm(task.x[:, 0])
+    rank = q.argsort().argsort() // 200
+    means = torch.stack([extra[rank == b].mean() for b in range(20)])
+    assert float(means.square().mean() / extra.var()) < 0.02
+    assert len({violated_problem(seed)["share"] for seed in range(40)}) == len(SHARES)

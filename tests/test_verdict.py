@@ -1,0 +1,122 @@
+"""The verdict: what follows from which evidence."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from gortho.discovery.defect import Noise
+from gortho.discovery.twins import Measured
+from gortho.discovery.verdict import (
+    TOLERANCE,
+    Evidence,
+    Verdict,
+    confidence,
+    evidence_from,
+    few_samples,
+    judge,
+)
+
+
+def measured(unexplained=0.001, free=0.01, p=None):
+    """Means as told, errors of a tenth; p small where the free model is better."""
+    gain = unexplained - free
+    return Measured(
+        unexplained,
+        unexplained / 10,
+        free,
+        gain,
+        abs(gain) / 10,
+        (1e-9 if gain > 0 else 0.9) if p is None else p,
+    )
+
+
+def evidence(m=None, **changes):
+    m = m or measured()
+    good = Evidence(
+        samples=1000,
+        held_out=120,
+        own_unexplained=m.unexplained,
+        twin="equivariant",
+        free="kernel ridge",
+        everyone=m,
+        others=m,
+        restarts=24,
+        near_best=4,
+        agreeing=4,
+        refit_distances=(0.01,) * 8,
+        signature_votes=1.0,
+        weakest_eigenvalue=30.0,
+    )
+    return dataclasses.replace(good, **changes)
+
+
+@pytest.mark.parametrize(
+    ("e", "verdict"),
+    [
+        (evidence(), Verdict.FOUND),
+        (evidence(measured(0.99, 0.99)), Verdict.UNDERDETERMINED),
+        (evidence(measured(0.1, 0.01)), Verdict.NONE),
+        (evidence(measured(0.1, 0.01, p=0.01)), Verdict.FOUND),  # not beyond doubt
+        (evidence(measured(0.1, 0.095)), Verdict.FOUND),  # not notable
+        (evidence(measured(TOLERANCE / 2, 1e-9)), Verdict.FOUND),  # approximately
+        (evidence(measured(0.3, 0.3)), Verdict.UNDERDETERMINED),
+        (evidence(measured(0.3, 0.3), noise=Noise(0.25, 0.01, "given")), Verdict.FOUND),
+        (evidence(agreeing=1), Verdict.UNDERDETERMINED),
+        (evidence(refit_distances=(0.8,) * 8), Verdict.UNDERDETERMINED),
+        (evidence(refit_distances=()), Verdict.UNDERDETERMINED),
+        (evidence(weakest_eigenvalue=1.0), Verdict.UNDERDETERMINED),
+        (evidence(complete=False), Verdict.UNDERDETERMINED),
+        (evidence(measured(0.1, 0.01), complete=False), Verdict.NONE),
+    ],
+)
+def test_the_verdict_follows_the_evidence(e, verdict):
+    decided, reason, advice = judge(e, "O(3)")
+    assert decided is verdict and reason.endswith(".") and advice.endswith(".")
+
+
+def test_the_tolerance_moves_the_line_between_approximate_and_none():
+    e = evidence(measured(0.02, 1e-6))
+    assert judge(e, "O(3)", 0.01)[0] is Verdict.NONE and judge(e, "O(3)", 0.05)[0] is Verdict.FOUND
+    assert 0 < e.defect.low < 0.02 < e.defect.high
+
+
+def test_a_restart_that_stands_alone_is_not_counted_as_agreement():
+    for changes in ({}, {"refit_distances": (0.8,) * 8}):
+        reason = judge(evidence(near_best=1, agreeing=1, **changes), "O(3)")[1]
+        assert "1 of 1" not in reason and "no other restart" in reason
+    assert "4 of 4 equally good restarts" in judge(evidence(), "O(3)")[1]
+
+
+def test_a_few_samples_that_rule_the_error_are_named():
+    ruled = evidence(measured(0.19, 0.2), worst=(7, 3), worst_share=0.93)
+    assert not evidence(measured(1e-9, 1.0), worst_share=0.9).few_rule  # rounding is not worth a word
+    note = few_samples(ruled, np.arange(120.0), [40, 2])
+    assert note.startswith(
+        "2 of 120 held-out samples (number 40, 2 of those given, counted from 0) make up 93 %"
+    )
+    assert "largest |y| there is 7," in note and "number" not in few_samples(ruled, np.arange(120.0), None)
+
+
+@pytest.mark.parametrize(
+    ("others", "verdict"),
+    [
+        ((0.01, 0.02), Verdict.FOUND),
+        ((0.14, 0.05), Verdict.NONE),  # the free model is better there
+        ((0.30, 0.30), Verdict.UNDERDETERMINED),
+    ],
+)
+def test_a_few_samples_do_not_decide_alone(others, verdict):
+    rest = measured(*others)
+    ruled = evidence(measured(0.9, 0.88, p=0.9), others=rest, worst=(7, 3), worst_share=0.93)
+    decided, reason, _ = judge(ruled, "O(3)")
+    assert decided is verdict and "ithout the worst 2 of 120 held-out samples" in reason
+    assert (confidence(ruled) > 0.8) == (others[0] < 0.05)
+    # Where errors are spread over many samples, all of them count.
+    spread = dataclasses.replace(ruled, worst_share=0.2)
+    assert judge(spread, "O(3)")[0] is not Verdict.FOUND
+
+
+def test_evidence_survives_being_written():
+    e = evidence(noise=Noise(0.1, 0.01, "given errors of y"), worst=(3,), given=measured(0.2, 0.3))
+    assert evidence_from(dataclasses.asdict(e)) == e
