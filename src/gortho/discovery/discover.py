@@ -170,6 +170,7 @@ class Posed:
     given: Parts  # in the given coordinates
     frame: Frame
     unit: float  # of y
+    x_unit: float = 1.0
     known: Survey | None = None  # of all rows, where the samples are some of them
     whole: bool = True  # whether every row that was given is among the samples
 
@@ -178,12 +179,15 @@ class Posed:
         """Held-out, validation and training parts, and the frame of the training part."""
         sizes = [min(5_000, max(4, len(samples) // 6)), min(3_000, max(4, len(samples) // 8))]
         test, validation, train = samples.split([*sizes, len(samples) - sum(sizes)], seed)
-        frame = Frame.of(train.x)
         given = Parts(train, validation, test)
-        white = [part.in_frame(frame) for part in (train, validation, test)]
-        unit = float(white[0].y.abs().max())
-        unit *= float((white[0].y / unit).square().mean().sqrt())
-        return cls(Parts(*(w.with_targets(w.y / unit) for w in white)), given, frame, unit, known, whole)
+        x_unit, y_unit = train.units  # first of all, so that no square leaves the range of float64
+        scaled = [part.in_units(x_unit, y_unit) for part in (train, validation, test)]
+        frame = Frame.of(scaled[0].x)
+        white = [part.in_frame(frame) for part in scaled]
+        size = float(white[0].y.abs().max())
+        size *= float((white[0].y / size).square().mean().sqrt())
+        parts = Parts(*(w.with_targets(w.y / size) for w in white))
+        return cls(parts, given, frame, size * y_unit, x_unit, known, whole)
 
     def weighted(self, errors: Errors) -> Parts:
         """The parts with the weights that go with these errors."""
@@ -200,7 +204,11 @@ class Posed:
 
     def network_out(self, fitted: Fitted) -> InFrame:
         """A predictor of the frame for the given coordinates."""
-        return InFrame(fitted.network, self.frame.W, self.unit, self.out(fitted.form.matrix))
+        return self.in_frame(fitted.network, self.out(fitted.form.matrix))
+
+    def in_frame(self, network: Any, form: QuadraticForm) -> InFrame:
+        """A network of the frame for the given coordinates, where the form is this one."""
+        return InFrame(network, self.frame.W, self.unit, form, self.x_unit)
 
     def values_out(self, y: Tensor) -> Tensor:
         """Outputs of the frame in the given coordinates."""
@@ -478,17 +486,19 @@ def _few_notice(e: Evidence | None, samples: Samples, posed: Posed, seed: int) -
 def _shown(posed: Posed, c: Comparison, network: InFrame | None, form: QuadraticForm) -> dict[str, Any]:
     """Held-out errors in the given coordinates, certificates, and true values beside predicted ones."""
     test = posed.given.held_out
-    variance = float((test.y - posed.given.train.y.mean(0)).square().mean())
+    unit = posed.given.train.units[1]
+    mean = (posed.given.train.y / unit).mean(0)
+    variance = float((test.y / unit - mean).square().mean())
     rows = []
     for model, name, note in (
         (c.own, f"equivariant, {form.group_name}", "respects the form exactly"),
         (c.free, f"unconstrained ({c.free.name})", "best of its kind on validation data"),
     ):
-        mse = float((posed.values_out(model.held_out) - test.y).square().mean())
-        rows.append(Peer(name, mse, mse / max(variance, 1e-300), model.parameters, note))
+        mse = float(((posed.values_out(model.held_out) - test.y) / unit).square().mean())
+        rows.append(Peer(name, mse * unit * unit, mse / max(variance, 1e-300), model.parameters, note))
     pick = slice(0, max(1, SHOWN * len(test) // test.y.numel()))
     own = posed.values_out(c.own.held_out)[pick]
-    free = None if c.plain is None else InFrame(c.plain, posed.frame.W, posed.unit, form)
+    free = None if c.plain is None else posed.in_frame(c.plain, form)
     return {
         "peers": tuple(rows),
         "held_out": (test.y[pick].flatten().numpy(), own.flatten().numpy()),

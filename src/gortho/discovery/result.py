@@ -404,7 +404,7 @@ _DERIVED = ("form.", "net.form.", "back")
 def _network_of(state: dict[str, Tensor], found: Discovery) -> InFrame:
     """The predictor from its stored weights and form in the frame."""
     net = build_network(QuadraticForm(state.pop("A")), found.output, found.network_options)
-    whole = InFrame(net, state["W"], float(state["unit"]), found.candidate)
+    whole = InFrame(net, state["W"], float(state["unit"]), found.candidate, float(state["x_unit"]))
     derived = {k: v for k, v in whole.state_dict().items() if k.startswith(_DERIVED)}
     whole.load_state_dict(state | derived)
     return whole
