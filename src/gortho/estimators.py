@@ -44,7 +44,8 @@ from gortho.nn.exact import EquivariantNet
 from gortho.nn.framed import InFrame
 from gortho.reps import DirectSum, Rep, Scalar
 from gortho.samples import DataError, Frame, Samples, check_inputs
-from gortho.samples.door import as_targets, as_weights, enter, hopeless, split_scalars
+from gortho.samples.checks import weights_of
+from gortho.samples.door import as_targets, enter, hopeless, split_scalars
 from gortho.solvers import weighted_mean
 from gortho.training import fit, predict
 
@@ -279,7 +280,7 @@ class _Estimator(BaseEstimator):
             self.__dict__.pop(stale, None)
         if given is not None:
             self.form_ = given
-        given_weights, weights = as_weights(sample_weight, None, y), None
+        given_weights, weights = weights_of(sample_weight, None, len(y)), None
         if given_weights is not None:
             kept = np.flatnonzero(given_weights)
             x, point, sample, y = (None if part is None else part[kept] for part in (x, point, sample, y))

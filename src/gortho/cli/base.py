@@ -19,7 +19,7 @@ EXITS = (
 )
 #: Arguments of Python that messages name, and that are options here.
 ARGUMENT = re.compile(
-    r"(?<!['\w-])(?:(x|y|scalars|points|output|decimal)=(?:'(\w+)')?|(max_samples|scalars_per_point)\b)"
+    r"(?<!['\w-])(?:(x|y|scalars|points|output|decimal|drop|by|weight|derivative)=(?:'(\w+)')?|(?:(max_samples|scalars_per_point|y_error|dropna)\b(?:=(?:True)?)?))"
 )
 
 

@@ -56,6 +56,7 @@ DECIMAL = click.option(
     show_default=True,
     help="Sign between whole and part in text files.",
 )
+DROP = click.option("--drop", metavar="NAMES", help="Columns of a table that are no coordinates.")
 JSON = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON, and nothing else, to standard output."
 )

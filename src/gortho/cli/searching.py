@@ -14,6 +14,7 @@ import click
 from gortho.cli.base import EXIT_CODES, EXITS, as_options, main
 from gortho.cli.options import (
     DECIMAL,
+    DROP,
     EFFORT,
     EFFORTS,
     FILE,
@@ -52,6 +53,18 @@ if TYPE_CHECKING:  # what the commands need is imported where it is used
     show_default=True,
     help="What fits make small: errors of the target, errors relative to its size, or what works better.",
 )
+@click.option("--weight", metavar="NAME", help="Column, or array, of how much each sample counts.")
+@click.option("--y-error", metavar="NAMES", help="Columns, or an array, of standard errors of the target.")
+@DROP
+@click.option(
+    "--dropna", is_flag=True, help="Leave out rows with missing numbers, which are an error otherwise."
+)
+@click.option(
+    "--derivative",
+    metavar="TIME",
+    help="Rows are points x of trajectories at these times: the target is dx/dt, by smoothing splines.",
+)
+@click.option("--by", metavar="NAME", help="Column of numbers that tells trajectories apart.")
 @click.option("--set", "set_like", is_flag=True, help="The points of a sample have no order.")
 @click.option("--names", metavar="A,B,C", help="Names of the coordinates, for the law.")
 @SEED
@@ -106,20 +119,25 @@ def discover(
 ) -> None:
     """Find the quadratic form that the data in FILE respects.
 
-    FILE is .npz or .h5 (arrays X and y), .csv, .tsv, .parquet or a folder of .parquet files (columns). Ctrl-C ends the
-    search with the best form so far, which counts as underdetermined.
+    FILE is a table (.csv, .tsv, also .gz, .parquet or a folder of them, .feather, .npy, .xlsx, .root) or holds arrays X
+    and y (.npz, .h5). Ctrl-C ends the search with the best form so far, which counts as underdetermined.
 
     \b
     Examples:
       gortho discover data.npz --output vector --report out.html
       gortho discover jets.csv --x E,px:pz --y mass --names E,px,py,pz
+      gortho discover orbit.csv --derivative t --by run
       gortho discover pairs.parquet --points 2 --scalars m_0,m_1 --scalars-per-point --json
     """
     from gortho.runs import remembered, scalars_of
 
     _check_destinations(report, save)
+    if reading["derivative"] is not None and reading["output"] == "scalar":
+        reading["output"] = "vector"
     seen = _survey(file, dask, quiet, **reading)
     data = seen.data
+    for notice in data.notices:
+        click.echo(f"note: {as_options(notice)}", err=True)
     labels = data.names if names is None else [name.strip() for name in names.split(",")]
     found = _search(
         data.X,
@@ -129,6 +147,7 @@ def discover(
         workers,
         **{name: reading[name] for name in ("output", "seed", "max_samples")},
         scalars=scalars_of(data),
+        sample_weight=data.weights,
         errors=errors,
         set_like=set_like,
         names=labels,

@@ -24,11 +24,12 @@ from gortho.forms import QuadraticForm
 from gortho.samples.chunks import Chunks
 from gortho.samples.door import as_targets
 from gortho.samples.errors import DataError, listed
-from gortho.samples.files import Dataset, Shape, checked, named, open_chunks, shaped
+from gortho.samples.files import Dataset, Shape, checked, missing_notice, named, open_chunks, shaped
 from gortho.samples.frame import Frame
 from gortho.samples.sampling import Limits, available_memory
 from gortho.samples.stream import Plan, Progress, Totals, scan
 from gortho.samples.values import Samples
+from gortho.samples.wanted import Columns, Wanted
 
 #: More samples than this are thinned at random, with a notice, unless the caller asks for more.
 MAX_SAMPLES = 50_000
@@ -150,6 +151,12 @@ def survey(
     max_samples: int | None = None,
     memory_budget: int | None = None,
     seed: int = 0,
+    weight: Columns = None,
+    y_error: Columns = None,
+    derivative: Columns = None,
+    by: Columns = None,
+    drop: Columns = None,
+    dropna: bool = False,
     client: Any = None,
     progress: Progress | None = None,
 ) -> Survey:
@@ -161,6 +168,7 @@ def survey(
     Args:
         path: a file, or a folder of Parquet files, with all columns in each.
         x, y, scalars, points, output, scalars_per_point, decimal, memory_budget: as in `gortho.samples.read`.
+        weight, y_error, derivative, by, drop, dropna: likewise. Trajectories are read whole.
         max_samples: rows to keep at most.
         seed: the same seed keeps the same rows, however and by whomever the file is read.
         client: a `dask.distributed.Client`, whose workers read the pieces of the source by the same paths.
@@ -171,13 +179,14 @@ def survey(
     """
     path = Path(path).expanduser()
     budget = available_memory() if memory_budget is None else memory_budget
-    chunks = open_chunks(path, x=x, y=y, scalars=scalars, decimal=decimal, memory_budget=budget)
+    wanted = Wanted(x, y, scalars, weight, y_error, derivative, by, drop, decimal=decimal)
+    chunks = open_chunks(path, wanted, budget, dropna)
     limits = Limits(max_samples or MAX_SAMPLES, budget, seed)
-    shape = Shape(points, output, scalars_per_point)
+    shape = Shape(points, output, scalars_per_point, dropna)
     with named(path):
         limit = limits.rows(chunks.width)
-        if chunks.at_most(limit):
-            return Survey(checked(chunks.all_rows(), shape, str(path), max_samples=limit))
+        if derivative is not None or chunks.at_most(limit):
+            return Survey(checked(chunks.all_rows(), shape, str(path), max_samples=limit, seed=seed))
         few = shaped(chunks.raw(*chunks.first_look(FIRST_LOOK)), shape)
         if few.y is None:
             raise DataError("there are no targets: name them by y=")
@@ -188,6 +197,8 @@ def survey(
         data = checked(chunks.raw(values, rows), shape, str(path), max_samples=limit)
     forms = () if correlating is None else correlating.forms(totals.also)
     notices = [thinned(limits, totals, chunks, bool(forms)), *beyond(totals, chunks), *data.notices]
+    if totals.missing:
+        notices.append(missing_notice(totals.missing, totals.rows + totals.missing))
     return Survey(replace(data, notices=notices), totals, forms)
 
 

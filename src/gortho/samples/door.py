@@ -10,13 +10,15 @@ import torch
 from torch import Tensor
 
 from gortho.reps import DirectSum, Rep, Scalar, as_rep
-from gortho.samples.checks import check_samples
+from gortho.samples.checks import check_samples, weights_of
 from gortho.samples.errors import DataError
 from gortho.samples.frame import RANK_TOLERANCE
 from gortho.samples.values import Samples
 
 #: Fewer samples than this cannot be split into parts that mean anything.
 MIN_SAMPLES = 20
+#: What varies by less than this share of its size is constant.
+CONSTANT = 1e-12
 #: Rows that the rank of the inputs is told from.
 RANK_ROWS = 20_000
 
@@ -27,6 +29,11 @@ def as_tuples(X: Any) -> np.ndarray | Tensor:
         return X.detach().double()
     array = np.asarray(X)
     return array.astype(np.float64) if array.dtype.kind in "fiu" else array
+
+
+def as_given(values: Any) -> Any:
+    """Values as handed in, without their gradients."""
+    return values.detach() if isinstance(values, Tensor) else values
 
 
 def split_scalars(scalars: Any, points: int) -> tuple[Any, Any]:
@@ -72,32 +79,6 @@ def as_targets(y: np.ndarray, output: str | Rep, n: int) -> tuple[np.ndarray, Re
     return y, rep
 
 
-def as_weights(sample_weight: Any, y_error: Any, y: np.ndarray) -> np.ndarray | None:
-    """Weights of the samples ``(N,)``: given ones, or 1/error² where errors of y are given; never both."""
-    if sample_weight is not None and y_error is not None:
-        raise DataError(
-            "sample_weight and y_error are both given: give one of them, weights are 1 / y_error²"
-        )
-    name, values = ("sample_weight", sample_weight) if y_error is None else ("y_error", y_error)
-    if values is None:
-        return None
-    values = np.asarray(values.detach() if isinstance(values, Tensor) else values, dtype=np.float64)
-    if values.ndim == 0:
-        values = np.full(len(y), float(values))
-    if len(values) != len(y):
-        raise DataError(f"{name} has {len(values)} rows and y has {len(y)}: give one for each sample")
-    if y_error is not None:
-        values = values.reshape(len(values), -1)
-        if not np.isfinite(values).all() or not (values > 0).all():
-            raise DataError(
-                "y_error holds values that are not above zero: give a standard error for each sample"
-            )
-        values = 1 / np.square(values / values.mean()).mean(1)
-    if values.ndim != 1 or not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
-        raise DataError(f"{name} must be one finite number of at least 0 for each sample, and not all zero")
-    return values / values.mean()
-
-
 def enter(
     X: Any,
     y: Any,
@@ -118,7 +99,7 @@ def enter(
     names = names or None
     if names is None and raw.ndim == 2:
         names = [str(name) for name in getattr(X, "columns", [])] or None
-    weights = as_weights(sample_weight, y_error, np.asarray(y.detach() if isinstance(y, Tensor) else y))
+    weights = weights_of(as_given(sample_weight), as_given(y_error), len(y))
     x, targets, point, sample, weights, notices = check_samples(
         X, y, *given, max_samples, seed, names=names, weights=weights
     )
@@ -136,6 +117,15 @@ def enter(
     return entered, notices
 
 
+def constant_columns(samples: Samples) -> list[str]:
+    """Coordinates that are the same number, not zero, in all vectors: "name is value" for each."""
+    flat = samples.x.reshape(-1, samples.n)
+    low, high = flat.amin(0), flat.amax(0)
+    size = torch.maximum(low.abs(), high.abs())
+    fixed = ((high - low <= CONSTANT * size) & (size > 0)).tolist()
+    return [f"{name} is {float(v):.6g}" for name, v, same in zip(samples.names, high, fixed) if same]
+
+
 def hopeless(samples: Samples) -> tuple[str, str] | None:
     """Samples that no method could learn a form from: reason and advice."""
     n, names = samples.n, samples.names
@@ -151,8 +141,14 @@ def hopeless(samples: Samples) -> tuple[str, str] | None:
             f"{n * (n + 1) // 2 - 1} unknowns.",
         )
     y = samples.y.reshape(len(samples), -1)
-    if float((y.amax(0) - y.amin(0)).max()) <= 1e-12 * float(y.abs().max()):
+    if float((y.amax(0) - y.amin(0)).max()) <= CONSTANT * float(y.abs().max()):
         return ("The target is constant: every form fits it.", "Give a target that varies with x.")
+    constant = constant_columns(samples)
+    if constant:
+        return (
+            f"{' and '.join(constant)} in every sample: this is no coordinate, and any form with it fits as well.",
+            "Leave it out of x (--drop NAME where x is found by itself); a property of the samples goes to scalars.",
+        )
     flat = samples.x.reshape(-1, n)[:RANK_ROWS]
     units = flat.abs().amax(0)
     units = torch.where(units > 0, units, 1.0)
