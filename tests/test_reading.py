@@ -204,7 +204,7 @@ def test_suspects_are_named_before_the_search(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(gortho, "discover", stopped)
-    result = call("discover", tmp_path / "a.csv", "--quiet")
+    result = call("discover", tmp_path / "a.csv")
     assert result.exit_code == 130 and "'event' (counts the rows)" in result.stderr
     monkeypatch.undo()
     found = gortho.discover(frame[["event", *NAMES]], frame["y"], settings=SMALL, time_budget=1)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+import os
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +29,7 @@ from gortho.cli.options import (
     Y,
     options,
 )
-from gortho.progress import Bar, keep_best_on_interrupt
+from gortho.progress import Bar, interrupted_by_sigterm, keep_best_on_interrupt
 
 if TYPE_CHECKING:  # what the commands need is imported where it is used
     from gortho.discovery import Discovery, Survey
@@ -136,7 +138,7 @@ def discover(
         reading["output"] = "vector"
     seen = _survey(file, dask, quiet, **reading)
     data = seen.data
-    for notice in data.notices:
+    for notice in [] if quiet else data.notices:
         click.echo(f"note: {as_options(notice)}", err=True)
     labels = data.names if names is None else [name.strip() for name in names.split(",")]
     found = _search(
@@ -202,10 +204,15 @@ def _check_destinations(report: Path | None, save: Path | None) -> None:
             raise ValueError(f"--report {report}: the report is a page, give a name that ends in .html")
         if report.is_dir() or not report.parent.is_dir():
             raise ValueError(f"--report {report}: there is no folder {report.parent} to write it to")
+        if not os.access(report if report.exists() else report.parent, os.W_OK):
+            raise ValueError(f"--report {report}: it cannot be written to, choose another place")
     if save is not None:
-        if save.exists() and not save.is_dir():
-            raise ValueError(f"--save {save}: this is a file, give a directory")
-        save.mkdir(parents=True, exist_ok=True)
+        from gortho.discovery.saving import check_writable
+
+        try:
+            check_writable(save)
+        except ValueError as error:
+            raise ValueError(f"--save {error}") from None
 
 
 def _survey(file: Path, dask: str | None, quiet: bool, **reading: Any) -> Survey:
@@ -215,7 +222,7 @@ def _survey(file: Path, dask: str | None, quiet: bool, **reading: Any) -> Survey
     def progress(rows: int, total: int | None) -> None:
         bar("reading", rows / total if total else 0.0, f"{rows:,}{f' of {total:,}' if total else ''} rows")
 
-    with Bar(hidden=quiet) as bar, _client(dask) as client:
+    with interrupted_by_sigterm(), Bar(hidden=quiet) as bar, _client(dask) as client:
         return survey(file, client=client, progress=progress, **reading)
 
 
@@ -250,9 +257,21 @@ def _hand_over(
 
     click.echo(json.dumps(summary(found), indent=1, allow_nan=False) if as_json else str(found))
     if save is not None:
-        found.save(save)
-        click.echo(f"Saved run: {save}", err=as_json)
+        _written("Saved run", found.save, save, as_json)
     if report is not None:
-        found.to_html(report)
-        click.echo(f"Report: {report}", err=as_json)
+        _written("Report", found.to_html, report, as_json)
     ctx.exit(EXIT_CODES[found.verdict.name])
+
+
+def _written(what: str, write: Callable[[Path], Path], path: Path, as_json: bool) -> None:
+    """Write a result, if need be to a folder for temporary files: a full disk shall not cost an hour of search."""
+    try:
+        write(path)
+        click.echo(f"{what}: {path}", err=as_json)
+    except OSError as error:
+        click.echo(f"Error: {path} could not be written: {error}", err=True)
+        try:
+            other = write(Path(tempfile.mkdtemp(prefix="gortho-")) / path.name)
+            click.echo(f"{what}, in another place: {other}", err=True)
+        except OSError:
+            click.echo(f"{what}: lost, as there is no other place to write it to", err=True)

@@ -55,7 +55,7 @@ from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.reps import Rep
-from gortho.samples.door import enter, hopeless
+from gortho.samples.door import enter, frame_columns, hopeless
 from gortho.samples.frame import Frame, form_distance, unit_form
 from gortho.samples.values import Samples
 
@@ -149,9 +149,10 @@ def discover(
         )
     with one_thread():
         posed = Posed.of(samples, seed, known, whole=len(samples) == len(X))
-        return _discover(
+        found = _discover(
             samples, posed, as_errors(errors), settings or Settings(), seed, clock, watch, notices
         )
+    return replace(found, columns=frame_columns(X))
 
 
 def as_errors(errors: str) -> Errors | None:

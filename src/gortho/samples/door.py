@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from gortho.reps import DirectSum, Rep, Scalar, as_rep
-from gortho.samples.checks import check_samples, weights_of
-from gortho.samples.errors import DataError
+from gortho.samples.checks import as_float64, check_samples, variable_names, weights_of
+from gortho.samples.errors import DataError, missing
 from gortho.samples.frame import RANK_TOLERANCE
 from gortho.samples.values import Samples
 
@@ -29,6 +29,45 @@ def as_tuples(X: Any) -> np.ndarray | Tensor:
         return X.detach().double()
     array = np.asarray(X)
     return array.astype(np.float64) if array.dtype.kind in "fiu" else array
+
+
+def frame_columns(X: Any) -> tuple[str, ...]:
+    """The names of a data frame's columns; none for arrays."""
+    return tuple(str(name) for name in getattr(X, "columns", ()))
+
+
+def by_name(X: Any, names: Sequence[str], columns: Sequence[str] = (), points: int = 1) -> Any:
+    """A data frame's columns in the order of `columns`, or else of `names`, as ``(N, n)`` or ``(N, points, n)``.
+
+    The columns of several vectors are those stored, or the names with the number of the vector, from 0 or from 1, with
+    or without an underscore. What is no data frame is handed back as it is. Coordinates without names of their own
+    (x0, x1, …) are taken in order, if there are as many.
+
+    >>> import pandas as pd
+    >>> by_name(pd.DataFrame({"p": [1.0], "extra": [0.0], "E": [2.0]}), ["E", "p"])
+    array([[2., 1.]])
+    """
+    given, size = frame_columns(X), points * len(names)
+    if not given:
+        return X
+    ways = [list(columns)] if len(columns) == size else []
+    if points == 1:
+        ways.append([str(name) for name in names])
+    else:
+        numbers = [range(first, first + points) for first in (0, 1)]
+        ways += [
+            [f"{name}{sign}{i}" for i in some for name in names] for some in numbers for sign in ("_", "")
+        ]
+    order = next((way for way in ways if set(way) <= set(given)), None)
+    if order is None and tuple(names) == variable_names(len(names)) and not columns and len(given) == size:
+        order = list(given)
+    if order is None:
+        raise missing("column", next(name for name in ways[0] if name not in given), given)
+    repeated = [name for name in order if given.count(name) > 1]
+    if repeated:
+        raise DataError(f"the data frame has {repeated[0]!r} more than once: rename the columns")
+    values = as_float64(X.iloc[:, [given.index(name) for name in order]], "X", order)
+    return values if points == 1 else values.reshape(len(values), points, len(names))
 
 
 def as_given(values: Any) -> Any:
