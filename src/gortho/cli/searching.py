@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +34,10 @@ from gortho.progress import Bar, interrupted_by_sigterm, keep_best_on_interrupt
 
 if TYPE_CHECKING:  # what the commands need is imported where it is used
     from gortho.discovery import Discovery, Survey
+
+
+#: The share of a time budget that is the search's, however long reading took.
+LEAST_SHARE = 0.25
 
 
 @main.command(epilog=EXITS)
@@ -131,12 +136,13 @@ def discover(
       gortho discover orbit.csv --derivative t --by run
       gortho discover pairs.parquet --points 2 --scalars m_0,m_1 --scalars-per-point --json
     """
+    begun = time.perf_counter()
     from gortho.runs import remembered, scalars_of
 
     _check_destinations(report, save)
     if reading["derivative"] is not None and reading["output"] == "scalar":
         reading["output"] = "vector"
-    seen = _survey(file, dask, quiet, **reading)
+    seen = _survey(file, dask, quiet, time_budget=time_budget, **reading)
     data = seen.data
     for notice in [] if quiet else data.notices:
         click.echo(f"note: {as_options(notice)}", err=True)
@@ -153,7 +159,7 @@ def discover(
         errors=errors,
         set_like=set_like,
         names=labels,
-        time_budget=time_budget,
+        time_budget=time_budget and max(time_budget - time.perf_counter() + begun, LEAST_SHARE * time_budget),
         known=None if seen.totals is None else seen,
     )
     found = remembered(found, data)

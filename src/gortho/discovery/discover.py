@@ -28,7 +28,7 @@ from gortho.discovery.evidence import (
     spread,
     without_noise_eigenvalues,
 )
-from gortho.discovery.large import MAX_SAMPLES, Survey
+from gortho.discovery.large import Survey, allowed
 from gortho.discovery.predictor import Fitted, Kind, Parts, committee, exact_law, final_predictor
 from gortho.discovery.result import Discovery, Peer, Provenance, Restart
 from gortho.discovery.search import (
@@ -121,7 +121,7 @@ def discover(
     >>> found.verdict.name, found.group_name
     ('FOUND', 'O(1,1)')
     """
-    clock = Clock(time_budget)
+    clock, limits = Clock(time_budget), allowed(time_budget, max_samples, seed)
     samples, notices = enter(
         X,
         y,
@@ -131,8 +131,9 @@ def discover(
         y_error=y_error,
         set_like=set_like,
         names=names,
-        max_samples=max_samples or MAX_SAMPLES,
+        max_samples=limits.max_samples,
         seed=seed,
+        why=limits.why,
     )
     if known is not None:
         notices = [*known.data.notices, *notices]

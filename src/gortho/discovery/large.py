@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gortho.discovery.clock import BUDGET, affordable
 from gortho.discovery.correlation import SPLINES, Moments, scalar_values, spline_values, varying
 from gortho.discovery.starts import SCALARS, Start
 from gortho.discovery.workers import one_thread
@@ -138,6 +139,15 @@ class Survey:
         return [Start("correlation of all rows", frame.form_in(form)) for form in self.forms]
 
 
+def allowed(
+    time_budget: float | None, max_samples: int | None, seed: int, memory: int | None = None
+) -> Limits:
+    """The most rows that a discovery works with: as asked for, as the time budget allows, as fits in memory."""
+    asked = max_samples or MAX_SAMPLES
+    rows = affordable(time_budget, asked)
+    return Limits(rows, memory, seed, why=Limits.why if rows == asked else BUDGET)
+
+
 def survey(
     path: str | os.PathLike[str],
     *,
@@ -157,6 +167,7 @@ def survey(
     by: Columns = None,
     drop: Columns = None,
     dropna: bool = False,
+    time_budget: float | None = None,
     client: Any = None,
     progress: Progress | None = None,
 ) -> Survey:
@@ -170,6 +181,7 @@ def survey(
         x, y, scalars, points, output, scalars_per_point, decimal, memory_budget: as in `gortho.samples.read`.
         weight, y_error, derivative, by, drop, dropna: likewise. Trajectories are read whole.
         max_samples: rows to keep at most.
+        time_budget: seconds that the discovery is to take, which rows are thinned for.
         seed: the same seed keeps the same rows, however and by whomever the file is read.
         client: a `dask.distributed.Client`, whose workers read the pieces of the source by the same paths.
         progress: called with the rows read so far, and all rows where their number is known.
@@ -181,12 +193,12 @@ def survey(
     budget = available_memory() if memory_budget is None else memory_budget
     wanted = Wanted(x, y, scalars, weight, y_error, derivative, by, drop, decimal=decimal)
     chunks = open_chunks(path, wanted, budget, dropna)
-    limits = Limits(max_samples or MAX_SAMPLES, budget, seed)
+    limits = allowed(time_budget, max_samples, seed, budget)
     shape = Shape(points, output, scalars_per_point, dropna)
     with named(path):
         limit = limits.rows(chunks.width)
         if derivative is not None or chunks.at_most(limit):
-            return Survey(checked(chunks.all_rows(), shape, str(path), max_samples=limit, seed=seed))
+            return Survey(checked(chunks.all_rows(), shape, str(path), limits))
         few = shaped(chunks.raw(*chunks.first_look(FIRST_LOOK)), shape)
         if few.y is None:
             raise DataError("there are no targets: name them by y=")
@@ -194,7 +206,7 @@ def survey(
         with one_thread():
             totals = scan(chunks, Plan(few.X.shape[-1], limit, seed, correlating), client, progress)
         values, rows = totals.kept.in_order()
-        data = checked(chunks.raw(values, rows), shape, str(path), max_samples=limit)
+        data = checked(chunks.raw(values, rows), shape, str(path), limits)
     forms = () if correlating is None else correlating.forms(totals.also)
     notices = [thinned(limits, totals, chunks, bool(forms)), *beyond(totals, chunks), *data.notices]
     if totals.missing:

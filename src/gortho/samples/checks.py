@@ -33,12 +33,14 @@ def check_samples(
     weights: np.ndarray | None = None,
     place: Callable[[int], str] = "row {}".format,
     fix: str = IMPUTE,
+    why: str = Limits.why,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray | None, list[str]]:
     """The samples and their weights as finite float64 arrays without repeated rows, and notices for the user.
 
     X is (N, n) or (N, p, n); y is (N, ...); point_scalars are (N, p) or (N, p, s); sample_scalars are (N,)
     or (N, s). Lists, numpy, pandas and torch are taken. `names` are those of the n components; `place` says
-    where a row stands in the file it comes from, and `fix` what to do about missing numbers, for messages.
+    where a row stands in the file it comes from, `fix` what to do about missing numbers, and `why` not all
+    rows are used, for messages.
 
     >>> X, y, _, _, _, notices = check_samples([[1, 0], [0, 1], [0, 1]], [1, 2, 2])
     >>> X.shape, notices
@@ -62,7 +64,7 @@ def check_samples(
     total = len(arrays["X"])
     for name, array in arrays.items():
         _check_finite(name, array, place, names if name == "X" else None, fix)
-    limits = Limits(max_samples, None, seed)
+    limits = Limits(max_samples, None, seed, why=why)
     chosen = choose(total, limits.rows(0), seed)
     if len(chosen) < total:
         arrays = {name: array[chosen] for name, array in arrays.items()}

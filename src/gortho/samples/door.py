@@ -13,6 +13,7 @@ from gortho.reps import DirectSum, Rep, Scalar, as_rep
 from gortho.samples.checks import as_float64, check_samples, variable_names, weights_of
 from gortho.samples.errors import DataError, missing
 from gortho.samples.frame import RANK_TOLERANCE
+from gortho.samples.sampling import Limits
 from gortho.samples.values import Samples
 
 #: Fewer samples than this cannot be split into parts that mean anything.
@@ -130,6 +131,7 @@ def enter(
     names: Sequence[str] | None = None,
     max_samples: int | None = None,
     seed: int = 0,
+    why: str = Limits.why,
 ) -> tuple[Samples, list[str]]:
     """Checked samples in float64, and what the user should know about them."""
     raw = as_tuples(X)
@@ -140,7 +142,7 @@ def enter(
         names = [str(name) for name in getattr(X, "columns", [])] or None
     weights = weights_of(as_given(sample_weight), as_given(y_error), len(y))
     x, targets, point, sample, weights, notices = check_samples(
-        X, y, *given, max_samples, seed, names=names, weights=weights
+        X, y, *given, max_samples, seed, names=names, weights=weights, why=why
     )
     x = x[:, None, :] if x.ndim == 2 else x
     n = x.shape[-1]

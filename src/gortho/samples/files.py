@@ -88,7 +88,7 @@ def read(
         limits = Limits(None if derivative is not None else max_samples, budget, seed, every)
         raw = _raw(path, kind, wanted, limits)
         shape = Shape(points, output, scalars_per_point, dropna)
-        return checked(raw, shape, str(path), max_samples=max_samples, seed=seed)
+        return checked(raw, shape, str(path), Limits(max_samples, None, seed))
 
 
 def _raw(path: Path, kind: Kind, wanted: Wanted, limits: Limits) -> Raw:
@@ -148,10 +148,10 @@ def shaped(raw: Raw, shape: Shape) -> Dataset:
     return Dataset(X, target, point, sample, names, "", raw.notices, raw.picked)
 
 
-def checked(raw: Raw, shape: Shape, source: str, *, max_samples: int | None = None, seed: int = 0) -> Dataset:
+def checked(raw: Raw, shape: Shape, source: str, limits: Limits) -> Dataset:
     """Numbers as they stand in the file as checked samples."""
     raw = without_missing(raw) if shape.dropna else raw
-    raw = with_slopes(raw, shape, seed) if "time" in raw.more else raw
+    raw = with_slopes(raw, shape, limits.seed) if "time" in raw.more else raw
     d = shaped(raw, shape)
     X, point, sample, target, notices = d.X, d.point_scalars, d.sample_scalars, d.y, d.notices
     weights = None
@@ -166,12 +166,13 @@ def checked(raw: Raw, shape: Shape, source: str, *, max_samples: int | None = No
             target,
             point,
             sample,
-            max_samples,
-            seed,
+            limits.max_samples,
+            limits.seed,
             names=d.names,
             weights=given,
             place=raw.place,
             fix=FIX,
+            why=limits.why,
         )
         notices = notices + more
     return Dataset(X, target, point, sample, d.names, source, notices, d.columns, weights)
