@@ -339,8 +339,8 @@ def test_bad_input(tmp_path, data):
     refused("discover", save(tmp_path / "rows.npz", X=X, y=law(X)[:-1]), says=("300", "299"))
     (tmp_path / "text.csv").write_text("a,b,y\n1,2,3\n1,two,3\n")
     refused("discover", tmp_path / "text.csv", says=("line 3", "'two'"))
-    (tmp_path / "data.xlsx").write_text("x")
-    refused("discover", tmp_path / "data.xlsx", says="'.xlsx'")
+    (tmp_path / "data.ods").write_text("x")
+    refused("discover", tmp_path / "data.ods", says="'.ods'")
     (tmp_path / "mislabelled.h5").write_bytes(data.read_bytes())
     refused("discover", tmp_path / "mislabelled.h5", says=("not an HDF5 file", "rename it to .csv"))
 
@@ -455,12 +455,12 @@ def test_predict_refuses(tmp_path, run, data):
 
 
 def test_damaged_run(tmp_path, run, data):
-    for name in ("discovery.json", "network.safetensors"):
-        (tmp_path / name).write_bytes((run / name).read_bytes())
-    whole = (tmp_path / "network.safetensors").read_bytes()
-    (tmp_path / "network.safetensors").write_bytes(whole[: len(whole) // 2])
-    refused("check", tmp_path, data, says="network.safetensors is damaged")
-    (tmp_path / "network.safetensors").write_bytes(whole)
+    gortho.Discovery.load(run).save(tmp_path)
+    (weights,) = tmp_path.glob("*.safetensors")
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[: len(whole) // 2])
+    refused("check", tmp_path, data, says=f"{weights.name} is damaged")
+    weights.write_bytes(whole)
     (tmp_path / "discovery.json").write_text("{}")
     refused("check", tmp_path, data, says="not a saved discovery")
 
@@ -707,6 +707,15 @@ def test_ctrl_c_gives_the_best_so_far(running, tmp_path):
     assert "Interrupted: finishing with the best form so far" in words and "Traceback" not in words
     assert "UNDERDETERMINED" in output and "The search was interrupted" in output and "q(x) = " in output
     assert (tmp_path / "page.html").exists()
+    assert gortho.Discovery.load(tmp_path / "run").candidate is not None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_sigterm_gives_the_best_so_far(running, tmp_path):
+    process = running("--save", tmp_path / "run", "--time-budget", "5")
+    process.send_signal(signal.SIGTERM)
+    output = process.communicate(timeout=180)[0].decode()
+    assert process.returncode == 4 and "The search was interrupted" in output
     assert gortho.Discovery.load(tmp_path / "run").candidate is not None
 
 

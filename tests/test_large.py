@@ -21,6 +21,7 @@ from gortho.samples.files import open_chunks
 from gortho.samples.frame import Frame, form_distance
 from gortho.samples.raw import Raw
 from gortho.samples.stream import Plan, Totals, add_up, scan
+from gortho.samples.wanted import Wanted
 
 NAMES = ["E", "px", "py", "pz"]
 LIGHT = 0.3  # the speed of light, in these units
@@ -180,7 +181,7 @@ def test_a_file_is_what_it_holds(tmp_path, table, suffix, monkeypatch, small_blo
     path = written(tmp_path / f"a{suffix}", table)
     arrays = suffix in (".npz", ".h5")
     columns = {} if arrays else {"x": "E,px:pz", "y": "mass"}
-    source = open_chunks(path, **columns)
+    source = open_chunks(path, Wanted(**columns))
     assert source.total == (None if suffix == ".csv" else 6000) and len(source.pieces) == (
         1 if suffix == ".csv" else 6 if arrays else 4
     )

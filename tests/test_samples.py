@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from gortho import QuadraticForm
 from gortho.reps import DirectSum, Scalar, Vector, as_rep
 from gortho.samples import DataError
-from gortho.samples.door import as_weights, enter, hopeless, split_scalars
+from gortho.samples.checks import weights_of
+from gortho.samples.door import enter, hopeless, split_scalars
 from gortho.samples.frame import Frame, form_distance, unit_form
 from gortho.samples.values import ROWS, Samples
 
@@ -232,20 +233,15 @@ def test_form_distance_ignores_size_and_sign():
 
 
 def test_weights_are_given_or_come_from_errors():
-    y = np.zeros(4)
-    assert as_weights(None, None, y) is None
-    np.testing.assert_allclose(as_weights([1, 2, 3, 2], None, y), [0.5, 1, 1.5, 1])
-    weights = as_weights(None, torch.tensor([1.0, 2.0, 1.0, 2.0]), y)
+    assert weights_of(None, None, 4) is None
+    np.testing.assert_allclose(weights_of([1, 2, 3, 2], None, 4), [0.5, 1, 1.5, 1])
+    weights = weights_of(None, torch.tensor([1.0, 2.0, 1.0, 2.0]), 4)
     np.testing.assert_allclose(weights, [1.6, 0.4, 1.6, 0.4])
-    np.testing.assert_allclose(as_weights(None, 0.1, y), np.ones(4))
+    np.testing.assert_allclose(weights_of(None, 0.1, 4), np.ones(4))
     # Errors of several entries: the mean of their squares.
     errors = np.array([[1.0, 1.0], [1.0, 7**0.5], [1.0, 1.0], [2.0, 2.0]])
-    np.testing.assert_allclose(
-        as_weights(None, errors, np.zeros((4, 2))) / weights[0] * 1.6, np.array([4, 1, 4, 1]) / 2.5
-    )
-    np.testing.assert_allclose(
-        as_weights(None, 1e-200 * errors, np.zeros((4, 2))), np.array([4, 1, 4, 1]) / 2.5
-    )
+    np.testing.assert_allclose(weights_of(None, errors, 4) / weights[0] * 1.6, np.array([4, 1, 4, 1]) / 2.5)
+    np.testing.assert_allclose(weights_of(None, 1e-200 * errors, 4), np.array([4, 1, 4, 1]) / 2.5)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +261,7 @@ def test_weights_are_given_or_come_from_errors():
 )
 def test_bad_weights_are_named(sample_weight, y_error, message):
     with pytest.raises(DataError, match=message):
-        as_weights(sample_weight, y_error, np.zeros(3))
+        weights_of(sample_weight, y_error, 3)
 
 
 def test_enter_gives_samples_with_their_names():

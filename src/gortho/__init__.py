@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from gortho.groups import OrthogonalGroup
     from gortho.nn import EquivariantNet, LearnableForm
     from gortho.reps import DirectSum, Tensor
-    from gortho.samples import Frame, Samples
+    from gortho.samples import Frame, Samples, derivatives
     from gortho.training import fit
 
 __version__ = "0.1.0"
 
 # torch and scikit-learn take seconds to import, so a name is imported when it is first asked for.
 _HOMES = {
-    "samples": ("Frame", "Samples"),
+    "samples": ("Frame", "Samples", "derivatives"),
     "discovery": ("Discovery", "Settings", "Verdict", "discover", "spectral_form", "survey"),
     "estimators": ("EquivariantRegressor", "InvariantClassifier"),
     "forms": ("QuadraticForm", "Signature"),
@@ -64,6 +64,7 @@ __all__ = [
     "Signature",
     "Tensor",
     "Verdict",
+    "derivatives",
     "discover",
     "fit",
     "nn",

@@ -44,7 +44,8 @@ from gortho.nn.exact import EquivariantNet
 from gortho.nn.framed import InFrame
 from gortho.reps import DirectSum, Rep, Scalar
 from gortho.samples import DataError, Frame, Samples, check_inputs
-from gortho.samples.door import as_targets, as_weights, enter, hopeless, split_scalars
+from gortho.samples.checks import weights_of
+from gortho.samples.door import as_targets, enter, hopeless, split_scalars
 from gortho.solvers import weighted_mean
 from gortho.training import fit, predict
 
@@ -81,8 +82,9 @@ def scaling_marks(X: np.ndarray, form: QuadraticForm | None = None) -> tuple[str
     def near(values: Any, target: Any, tolerance: float = MARK) -> bool:
         return np.allclose(values, target, rtol=tolerance, atol=tolerance)
 
-    mean, deviation = V.mean(axis=0), V.std(axis=0)
-    if near(deviation, 1.0) or near(V.std(axis=0, ddof=1), 1.0):
+    size = np.abs(V).max()
+    mean, deviation = (V / size).mean(axis=0) * size, (V / size).std(axis=0) * size
+    if near(deviation, 1.0) or near(deviation * np.sqrt(len(V) / (len(V) - 1)), 1.0):
         return "every column has standard deviation 1, as after StandardScaler or PowerTransformer", True
     lower, median, upper = np.percentile(V, [25, 50, 75], axis=0)
     if near(median, 0.0) and near(upper - lower, 1.0):
@@ -92,6 +94,7 @@ def scaling_marks(X: np.ndarray, form: QuadraticForm | None = None) -> tuple[str
     rare = bool((np.abs(V) >= largest).sum(axis=0).max() <= 2)  # a grid has many points on its edge
     ends = np.array([low[0], high[0]])
     chosen = near(ends, np.round(ends, 3), EXACT_MARK) or near(ends, [-QUANTILE_CUT, QUANTILE_CUT])
+    chosen = chosen and bool(np.ptp(ends) > MARK)  # tiny numbers all look alike
     common = near(low, low[0], EXACT_MARK) and near(high, high[0], EXACT_MARK)
     if rare and (near(largest, 1.0, EXACT_MARK) or (common and chosen)):
         return (
@@ -100,7 +103,7 @@ def scaling_marks(X: np.ndarray, form: QuadraticForm | None = None) -> tuple[str
         )
     for order, name in ((2, "l2"), (1, "l1"), (np.inf, "max")):
         respected = order == 2 and form is not None and form == QuadraticForm.euclidean(form.n)
-        if not respected and near(np.linalg.norm(X, order, axis=1), 1.0):
+        if not respected and near(np.linalg.norm(X / size, order, axis=1) * size, 1.0):
             return f"every row has {name} norm 1, as after Normalizer", True
     if near(mean / deviation, 0.0, EXACT_MARK):
         return "every column has mean 0, as after subtracting it: the origin has moved", False
@@ -277,7 +280,7 @@ class _Estimator(BaseEstimator):
             self.__dict__.pop(stale, None)
         if given is not None:
             self.form_ = given
-        given_weights, weights = as_weights(sample_weight, None, y), None
+        given_weights, weights = weights_of(sample_weight, None, len(y)), None
         if given_weights is not None:
             kept = np.flatnonzero(given_weights)
             x, point, sample, y = (None if part is None else part[kept] for part in (x, point, sample, y))
@@ -339,11 +342,13 @@ class _Estimator(BaseEstimator):
             warnings.warn(
                 f"The data establishes no form: {reason} {advice} Here {course}.", NotAccepted, stacklevel=3
             )
-        return None if candidate is None else Frame.of(samples.x)
+        return None if candidate is None else Frame.of(samples.in_units(*samples.units).x)
 
     def _train(self, samples: Samples, frame: Frame | None, seed: int) -> Self:
         """One network around the form; in the frame, where a form was learnt from samples that have one."""
         form = self.form_ if frame is None else QuadraticForm(frame.form_in(self.form_))
+        x_unit, y_unit = samples.units[0], samples.units[1] if self._judges else 1.0
+        samples = samples.in_units(x_unit, y_unit)
         samples = samples if frame is None else samples.in_frame(frame)
         net = EquivariantNet(
             form,
@@ -366,7 +371,11 @@ class _Estimator(BaseEstimator):
             progress=False,
             **self._objective(net, samples),
         )
-        self.network_ = net if frame is None else InFrame(net, frame.W, form=self.form_)
+        if frame is None:
+            net.x_scale *= x_unit
+            net.y_scale *= y_unit
+            net.y_shift *= y_unit
+        self.network_ = net if frame is None else InFrame(net, frame.W, y_unit, self.form_, x_unit)
         return self
 
     def _objective(self, net: EquivariantNet, samples: Samples) -> dict[str, Any]:
@@ -473,6 +482,8 @@ class EquivariantRegressor(RegressorMixin, _Estimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None, scalars: Any = None) -> float:
         """R², the share of explained variance, pooled over all components of y."""
         truth, predicted = (np.asarray(v).reshape(len(v), -1) for v in (y, self.predict(X, scalars)))
+        size = np.abs(truth).max() or 1.0  # squares of shares of it stay in range
+        truth, predicted = truth / size, predicted / size
         return r2_score(truth, predicted, sample_weight=sample_weight, multioutput="variance_weighted")
 
 

@@ -85,30 +85,51 @@ class Bar:
         self._bar.close()
 
 
+#: Signals that ask a run to end: Ctrl-C, and what schedulers of clusters send.
+ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
 @contextmanager
 def keep_best_on_interrupt() -> Iterator[None]:
-    """Within: the first Ctrl-C raises KeyboardInterrupt and says what happens, the second leaves at once (130)."""
+    """Within: the first Ctrl-C, or SIGTERM, raises KeyboardInterrupt and says so; the second leaves at once (130)."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN:  # started so that Ctrl-C does not reach it
-        yield
-        return
-    presses = 0
+    before = {number: signal.getsignal(number) for number in ENDING}
+    asked = 0
 
     def handle(number: int, frame: FrameType | None) -> None:
-        nonlocal presses
-        presses += 1
-        if presses > 1:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
             os.write(2, b"\nStopped.\n")
             os._exit(130)
         # os.write, as the signal may come while the bar is being written
         os.write(2, b"\nInterrupted: finishing with the best form so far. Ctrl-C again leaves at once.\n")
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGINT, handle)
+    try:
+        for number, old in before.items():
+            if old is not signal.SIG_IGN:  # it was started so that this does not reach it
+                signal.signal(number, handle)
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+@contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """Within: SIGTERM is as Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, handle)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGTERM, before)

@@ -38,7 +38,9 @@ def remembered(found: Discovery, data: Dataset) -> Discovery:
     """The discovery with the file and columns that it comes from, and what was noticed while reading them."""
     source = Source(Path(data.source).name, data.columns)
     notices = tuple(dict.fromkeys([*data.notices, *found.notices]))
-    return replace(found, notices=notices, provenance=replace(found.provenance, source=source))
+    columns = () if Path(data.source).suffix.lower() in ARRAYS else data.columns.get("x", ())
+    provenance = replace(found.provenance, source=source)
+    return replace(found, notices=notices, columns=columns, provenance=provenance)
 
 
 def _stored(found: Discovery, part: str) -> list[str] | None:

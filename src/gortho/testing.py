@@ -91,6 +91,8 @@ def _parts(y: Tensor, rep: Rep, n: int) -> list[Tensor]:
 
 
 def _relative(moved: Tensor, expected: Tensor) -> float:
+    size = expected.abs().max().clamp_min(torch.finfo(expected.dtype).tiny)  # squares then stay in range
+    moved, expected = moved / size, expected / size
     difference, a, b = (
         (v.flatten(1) if v.ndim > 1 else v[:, None]).norm(dim=1) for v in (moved - expected, moved, expected)
     )

@@ -135,21 +135,23 @@ def _few_notice(e: Evidence | None, samples: Samples, posed: Posed, seed: int) -
 def _shown(posed: Posed, c: Comparison, network: InFrame | None, form: QuadraticForm) -> dict[str, Any]:
     """Held-out errors in the given coordinates, certificates, and true values beside predicted ones."""
     test = posed.given.held_out
-    variance = float((test.y - posed.given.train.y.mean(0)).square().mean())
+    unit = posed.given.train.units[1]
+    mean = (posed.given.train.y / unit).mean(0)
+    variance = float((test.y / unit - mean).square().mean())
     rows = []
     for model, name, note in (
         (c.own, f"equivariant, {form.group_name}", "respects the form exactly"),
         (c.twin, f"best of the invariants ({c.twin.name})", "chosen on validation data"),
         (c.free, f"best of the coordinates ({c.free.name})", "chosen on validation data"),
     ):
-        mse = float((posed.values_out(model.held_out) - test.y).square().mean())
-        rows.append(Peer(name, mse, mse / max(variance, 1e-300), model.parameters, note))
+        mse = float(((posed.values_out(model.held_out) - test.y) / unit).square().mean())
+        rows.append(Peer(name, mse * unit * unit, mse / max(variance, 1e-300), model.parameters, note))
     pick = slice(0, max(1, SHOWN * len(test) // test.y.numel()))
     own = posed.values_out(c.own.held_out)[pick]
 
     def free(x: Tensor, point: Tensor | None, sample: Tensor | None) -> Tensor:
         moved = replace(test, x=x, point_scalars=point, sample_scalars=sample, y=x, weights=None, noise=None)
-        values = c.plain(coordinates(replace(moved, x=x @ posed.frame.W.mT)))
+        values = c.plain(coordinates(replace(moved, x=x / posed.x_unit @ posed.frame.W.mT)))
         return posed.values_out(values.reshape(len(x), *test.y.shape[1:]))
 
     return {

@@ -10,6 +10,20 @@ from contextlib import contextmanager
 SHARES = {"search": 0.4, "refits": 0.6, "predictor": 0.8, "twins": 1.0, "members": 1.0}
 
 
+#: Samples that a second of a budget is enough for, and the least that a budget cuts them to.
+ROWS_PER_SECOND, LEAST_ROWS = 500, 1_000
+BUDGET = "the time budget is not enough for more"
+
+
+def affordable(budget: float | None, rows: int) -> int:
+    """So many rows, or what a time budget allows where that is less: the work that is not cut grows with them.
+
+    >>> affordable(20, 50_000), affordable(None, 50_000)
+    (10000, 50000)
+    """
+    return rows if budget is None else min(rows, max(LEAST_ROWS, int(ROWS_PER_SECOND * budget)))
+
+
 class Clock:
     """Seconds since the start, seconds by stage, and the end of the stage's share of the budget, if there is one."""
 

@@ -18,7 +18,7 @@ from gortho.discovery.answer import answer, provenance
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import noise_of
 from gortho.discovery.find import FoundForm, find_form, refits_of
-from gortho.discovery.large import MAX_SAMPLES, Survey
+from gortho.discovery.large import Survey, allowed
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind, committee, final_predictor
 from gortho.discovery.result import Discovery
@@ -29,7 +29,7 @@ from gortho.discovery.verdict import TOLERANCE, Verdict
 from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm
 from gortho.reps import Rep
-from gortho.samples.door import enter, hopeless
+from gortho.samples.door import enter, frame_columns, hopeless
 from gortho.samples.values import Samples
 
 #: Called with the stage, the share of the whole work done, and a line on the leading form.
@@ -88,7 +88,7 @@ def discover(
     """
     if not 0 <= tolerance < 1:
         raise ValueError(f"tolerance = {tolerance}: give a share of the variance, from 0 to 1")
-    clock = Clock(time_budget)
+    clock, limits = Clock(time_budget), allowed(time_budget, max_samples, seed)
     samples, notices = enter(
         X,
         y,
@@ -98,8 +98,9 @@ def discover(
         y_error=y_error,
         set_like=set_like,
         names=names,
-        max_samples=max_samples or MAX_SAMPLES,
+        max_samples=limits.max_samples,
         seed=seed,
+        why=limits.why,
     )
     if known is not None:
         notices = [*known.data.notices, *notices]
@@ -116,9 +117,10 @@ def discover(
         )
     with one_thread():
         posed = Posed.of(samples, seed, known, whole=len(samples) == len(X))
-        return _discover(
+        found = _discover(
             samples, posed, as_errors(errors), settings or Settings(), seed, clock, watch, notices, tolerance
         )
+    return replace(found, columns=frame_columns(X))
 
 
 def as_errors(errors: str) -> Errors | None:

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gortho.discovery.clock import BUDGET, affordable
 from gortho.discovery.correlation import SPLINES, Moments, scalar_values, spline_values, varying
 from gortho.discovery.starts import SCALARS, Start
 from gortho.discovery.workers import one_thread
@@ -24,11 +25,12 @@ from gortho.forms import QuadraticForm
 from gortho.samples.chunks import Chunks
 from gortho.samples.door import as_targets
 from gortho.samples.errors import DataError, listed
-from gortho.samples.files import Dataset, Shape, checked, named, open_chunks, shaped
+from gortho.samples.files import Dataset, Shape, checked, missing_notice, named, open_chunks, shaped
 from gortho.samples.frame import Frame
 from gortho.samples.sampling import Limits, available_memory
 from gortho.samples.stream import Plan, Progress, Totals, scan
 from gortho.samples.values import Samples
+from gortho.samples.wanted import Columns, Wanted
 
 #: More samples than this are thinned at random, with a notice, unless the caller asks for more.
 MAX_SAMPLES = 50_000
@@ -137,6 +139,15 @@ class Survey:
         return [Start("correlation of all rows", frame.form_in(form)) for form in self.forms]
 
 
+def allowed(
+    time_budget: float | None, max_samples: int | None, seed: int, memory: int | None = None
+) -> Limits:
+    """The most rows that a discovery works with: as asked for, as the time budget allows, as fits in memory."""
+    asked = max_samples or MAX_SAMPLES
+    rows = affordable(time_budget, asked)
+    return Limits(rows, memory, seed, why=Limits.why if rows == asked else BUDGET)
+
+
 def survey(
     path: str | os.PathLike[str],
     *,
@@ -150,6 +161,13 @@ def survey(
     max_samples: int | None = None,
     memory_budget: int | None = None,
     seed: int = 0,
+    weight: Columns = None,
+    y_error: Columns = None,
+    derivative: Columns = None,
+    by: Columns = None,
+    drop: Columns = None,
+    dropna: bool = False,
+    time_budget: float | None = None,
     client: Any = None,
     progress: Progress | None = None,
 ) -> Survey:
@@ -161,7 +179,9 @@ def survey(
     Args:
         path: a file, or a folder of Parquet files, with all columns in each.
         x, y, scalars, points, output, scalars_per_point, decimal, memory_budget: as in `gortho.samples.read`.
+        weight, y_error, derivative, by, drop, dropna: likewise. Trajectories are read whole.
         max_samples: rows to keep at most.
+        time_budget: seconds that the discovery is to take, which rows are thinned for.
         seed: the same seed keeps the same rows, however and by whomever the file is read.
         client: a `dask.distributed.Client`, whose workers read the pieces of the source by the same paths.
         progress: called with the rows read so far, and all rows where their number is known.
@@ -171,13 +191,14 @@ def survey(
     """
     path = Path(path).expanduser()
     budget = available_memory() if memory_budget is None else memory_budget
-    chunks = open_chunks(path, x=x, y=y, scalars=scalars, decimal=decimal, memory_budget=budget)
-    limits = Limits(max_samples or MAX_SAMPLES, budget, seed)
-    shape = Shape(points, output, scalars_per_point)
+    wanted = Wanted(x, y, scalars, weight, y_error, derivative, by, drop, decimal=decimal)
+    chunks = open_chunks(path, wanted, budget, dropna)
+    limits = allowed(time_budget, max_samples, seed, budget)
+    shape = Shape(points, output, scalars_per_point, dropna)
     with named(path):
         limit = limits.rows(chunks.width)
-        if chunks.at_most(limit):
-            return Survey(checked(chunks.all_rows(), shape, str(path), max_samples=limit))
+        if derivative is not None or chunks.at_most(limit):
+            return Survey(checked(chunks.all_rows(), shape, str(path), limits))
         few = shaped(chunks.raw(*chunks.first_look(FIRST_LOOK)), shape)
         if few.y is None:
             raise DataError("there are no targets: name them by y=")
@@ -185,9 +206,11 @@ def survey(
         with one_thread():
             totals = scan(chunks, Plan(few.X.shape[-1], limit, seed, correlating), client, progress)
         values, rows = totals.kept.in_order()
-        data = checked(chunks.raw(values, rows), shape, str(path), max_samples=limit)
+        data = checked(chunks.raw(values, rows), shape, str(path), limits)
     forms = () if correlating is None else correlating.forms(totals.also)
     notices = [thinned(limits, totals, chunks, bool(forms)), *beyond(totals, chunks), *data.notices]
+    if totals.missing:
+        notices.append(missing_notice(totals.missing, totals.rows + totals.missing))
     return Survey(replace(data, notices=notices), totals, forms)
 
 

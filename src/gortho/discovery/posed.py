@@ -31,6 +31,7 @@ class Posed:
     given: Parts  # in the given coordinates
     frame: Frame
     unit: float  # of y
+    x_unit: float = 1.0
     known: Survey | None = None  # of all rows, where the samples are some of them
     whole: bool = True  # whether every row that was given is among the samples
 
@@ -39,12 +40,15 @@ class Posed:
         """Held-out, validation and training parts, and the frame of the training part."""
         sizes = [min(5_000, max(4, len(samples) // 6)), min(3_000, max(4, len(samples) // 8))]
         test, validation, train = samples.split([*sizes, len(samples) - sum(sizes)], seed)
-        frame = Frame.of(train.x)
         given = Parts(train, validation, test)
-        white = [part.in_frame(frame) for part in (train, validation, test)]
-        unit = float(white[0].y.abs().max())
-        unit *= float((white[0].y / unit).square().mean().sqrt())
-        return cls(Parts(*(w.in_units(unit) for w in white)), given, frame, unit, known, whole)
+        x_unit, y_unit = train.units  # first of all, so that no square leaves the range of float64
+        scaled = [part.in_units(x_unit, y_unit) for part in (train, validation, test)]
+        frame = Frame.of(scaled[0].x)
+        white = [part.in_frame(frame) for part in scaled]
+        size = float(white[0].y.abs().max())
+        size *= float((white[0].y / size).square().mean().sqrt())
+        parts = Parts(*(w.in_units(1.0, size) for w in white))
+        return cls(parts, given, frame, size * y_unit, x_unit, known, whole)
 
     def weighted(self, errors: Errors) -> Parts:
         """The parts with the weights that go with these errors.
@@ -71,7 +75,7 @@ class Posed:
 
     def network_out(self, fitted: Fitted) -> InFrame:
         """A predictor of the frame for the given coordinates."""
-        return InFrame(fitted.network, self.frame.W, self.unit, self.out(fitted.form.matrix))
+        return InFrame(fitted.network, self.frame.W, self.unit, self.out(fitted.form.matrix), self.x_unit)
 
     def values_out(self, y: Tensor) -> Tensor:
         """Outputs of the frame in the given coordinates."""
@@ -80,9 +84,12 @@ class Posed:
 
     def measured(self, twin: Tensor, free: Tensor) -> Measured:
         """Predictions of the held-out samples, in the frame, as the given coordinates see their errors."""
-        test = self.given.held_out
-        errors, of_free = (squared_errors(self.values_out(v), test) for v in (twin, free))
-        everyone = Samples.cat([self.given.train, self.given.validation, test])
+        unit = self.given.train.units[1]  # squares stay in range
+        parts = [
+            s.in_units(1.0, unit) for s in (self.given.train, self.given.validation, self.given.held_out)
+        ]
+        test, everyone = parts[2], Samples.cat(parts)
+        errors, of_free = (squared_errors(self.values_out(v) / unit, test) for v in (twin, free))
         mean = everyone.y.mean(0)
         deviations = [squared_errors(mean.expand(len(s), *mean.shape), s) for s in (test, everyone)]
         return measure(errors, of_free, deviations[0], float(deviations[1].mean()))

@@ -80,23 +80,34 @@ def fit_network(
     seed: int,
     clock: Clock,
     calibrate: bool = True,
+    progress: Callable[[float], None] = lambda share: None,
 ) -> History:
     """A final fit: steps of Adam, all of them since the cosine pays at its end, then second-order steps."""
     samples = len(train)
     batch_size = min(256, max(16, samples // 6))
+    epochs = max(5, min(PASSES, steps // 10), math.ceil(steps * batch_size / samples))
+    polish = max(10, int(POLISH * min(2.0, max(0.5, 2_000 / samples))))
+    asked = 0
+
+    def stop() -> bool:  # asked after each epoch and each second-order step
+        nonlocal asked
+        asked += 1
+        progress(min(1.0, asked / (epochs + polish)))
+        return clock.over()
+
     return fit(
         net,
         train,
         validation=validation,
-        epochs=max(5, min(PASSES, steps // 10), math.ceil(steps * batch_size / samples)),
+        epochs=epochs,
         batch_size=batch_size,
         lr=lr,
-        polish=max(10, int(POLISH * min(2.0, max(0.5, 2_000 / samples)))),
+        polish=polish,
         seed=seed,
         calibrate=calibrate,
         convex=False,
         progress=False,
-        stop=clock.over,
+        stop=stop,
     )
 
 
@@ -121,7 +132,9 @@ def final_predictor(
         best = linear
     options = {**train.network_options(), "width": 64, "depth": 2, "seed": seed}
     net = build_network(form, train.rep, options).float()
-    history = fit_network(net, train, held, steps, 5e-3, seed, clock)
+    history = fit_network(
+        net, train, held, steps, 5e-3, seed, clock, progress=lambda share: progress(0.2 + 0.8 * share)
+    )
     net.double()
     progress(1.0)
     if best is None or not _as_good(best.network, net, held):

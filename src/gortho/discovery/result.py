@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import math
 import textwrap
 import warnings
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from scipy.stats import t as student_t
 from torch import Tensor
 
 from gortho.checkpoints import write_whole
 from gortho.discovery.defect import Defect
-from gortho.discovery.predictor import Kind, build_network
+from gortho.discovery.predictor import Kind
 from gortho.discovery.search import Errors
-from gortho.discovery.verdict import Evidence, Verdict, evidence_from
+from gortho.discovery.verdict import Evidence, Verdict
 from gortho.forms import ZERO_TOLERANCE, QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.report.words import with_interval
-from gortho.samples.door import as_tuples, split_scalars
+from gortho.samples.door import as_tuples, by_name, split_scalars
 from gortho.testing import equivariance_error
 from gortho.training import predict
 
-_FORMAT = "gortho discovery 3"
 #: Columns of the sentences in the printed answer.
 WIDTH = 96
 
@@ -122,6 +118,7 @@ class Discovery:
         evidence: the measurements behind the verdict.
         restarts: where the starts of the search ended, the best first.
         provenance: samples, seed, errors, times, versions.
+        columns: names of the columns that x came from, which `predict` finds in a data frame.
     """
 
     verdict: Verdict
@@ -144,6 +141,7 @@ class Discovery:
     restarts: tuple[Restart, ...] = ()
     held_out: tuple[np.ndarray, np.ndarray] | None = None  # true and predicted, flat
     notices: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # of the table that x came from
 
     @property
     def form(self) -> QuadraticForm | None:
@@ -208,16 +206,19 @@ class Discovery:
         return self.network
 
     def predict(self, X: Any, scalars: Any = None) -> np.ndarray:
-        """Predictions ``(N, …)`` for inputs as in `discover`, exactly equivariant under the candidate's group."""
+        """Predictions ``(N, …)`` for inputs as in `discover`, exactly equivariant under the candidate's group.
+
+        Of a data frame, the columns are taken by their names; several vectors may lie side by side.
+        """
         net = self._network()
-        points = as_tuples(X)
+        points = as_tuples(by_name(X, self.names, self.columns, net.points))
         point, sample = split_scalars(scalars, points.shape[1] if points.ndim == 3 else 1)
         return predict(net, points, point, sample).numpy()
 
     def equivariance_error(self, X: Any, scalars: Any = None, max_boost: float = 1.0, seed: int = 0) -> float:
         """Relative equivariance error of the predictor on given inputs, in float64."""
         net = self._network()
-        points = as_tuples(X)
+        points = as_tuples(by_name(X, self.names, self.columns, net.points))
         given = [
             None if s is None else torch.as_tensor(s)
             for s in split_scalars(scalars, points.shape[1] if points.ndim == 3 else 1)
@@ -289,82 +290,22 @@ class Discovery:
         from gortho.report import render
 
         path = Path(path)
-        path.write_text(render(report_data(self)), encoding="utf-8")
+        page = render(report_data(self))
+        write_whole(path, lambda place: place.write_text(page, encoding="utf-8"))
         return path
 
     def save(self, directory: str | Path) -> Path:
-        """Write the discovery to a directory: weights as safetensors, all else as JSON."""
-        directory = Path(directory)
-        directory.mkdir(parents=True, exist_ok=True)
-        p = self.provenance
-        content: dict[str, Any] = {
-            "format": _FORMAT,
-            "verdict": self.verdict.name,
-            "candidate": None if self.candidate is None else json.loads(self.candidate.to_json()),
-            "entry_errors": None if self.entry_errors is None else self.entry_errors.tolist(),
-            "eigenvalue_errors": None if self.eigenvalue_errors is None else self.eigenvalue_errors.tolist(),
-            "evidence": None if self.evidence is None else asdict(self.evidence),
-            "peers": [asdict(peer) for peer in self.peers],
-            "certificate": list(self.certificate.items()),
-            "free_certificate": list(self.free_certificate.items()),
-            "restarts": [vars(r) | {"form": json.loads(r.form.to_json())} for r in self.restarts],
-            "held_out": None if self.held_out is None else [part.tolist() for part in self.held_out],
-            "provenance": asdict(p)
-            | {"errors": p.errors.name, "predictor": p.predictor and p.predictor.name},
-        }
-        plain = (
-            "reason", "advice", "confidence", "output", "names", "refits", "network_options", "notices"
-        )  # fmt: skip
-        content |= {name: getattr(self, name) for name in plain}
-        if self.network is not None:
-            state = {
-                k: v.contiguous() for k, v in self.network.state_dict().items() if not k.startswith(_DERIVED)
-            }
-            state["A"] = self.network.net.form.value().matrix
-            write_whole(directory / "network.safetensors", lambda path: save_file(state, path))
-        text = json.dumps(content, indent=1)
-        write_whole(directory / "discovery.json", lambda path: path.write_text(text, encoding="utf-8"))
-        return directory
+        """Write the discovery to a directory: weights as safetensors, all else as JSON; whole, or not at all."""
+        from gortho.discovery.saving import save
+
+        return save(self, Path(directory))
 
     @classmethod
     def load(cls, directory: str | Path) -> Discovery:
         """Read what `save` wrote."""
-        directory = Path(directory)
-        path = directory / "discovery.json"
-        if not path.is_file():
-            raise FileNotFoundError(f"{directory} holds no discovery.json: give a directory written by save")
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            if content.pop("format") != _FORMAT:
-                raise KeyError("format")
-            candidate = content["candidate"]
-            content["candidate"] = None if candidate is None else _form(candidate)
-            content["verdict"] = Verdict[content["verdict"]]
-            for name in ("names", "notices"):
-                content[name] = tuple(content[name])
-            for name in ("entry_errors", "eigenvalue_errors"):
-                content[name] = None if content[name] is None else np.array(content[name])
-            content["evidence"] = None if content["evidence"] is None else evidence_from(content["evidence"])
-            content["peers"] = tuple(Peer(**peer) for peer in content["peers"])
-            content["certificate"] = {float(b): float(e) for b, e in content["certificate"]}
-            content["free_certificate"] = {float(b): float(e) for b, e in content["free_certificate"]}
-            content["restarts"] = tuple(
-                Restart(**(r | {"form": _form(r["form"])})) for r in content["restarts"]
-            )
-            content["provenance"] = _provenance(content["provenance"])
-            if content["held_out"] is not None:
-                content["held_out"] = tuple(np.array(part) for part in content["held_out"])
-            found = cls(**content)
-        except (KeyError, TypeError, json.JSONDecodeError) as error:
-            raise ValueError(f"{path} is not a saved discovery, or of another version ({error!r})") from None
-        weights = directory / "network.safetensors"
-        if found.candidate is not None and weights.exists():
-            try:
-                network = _network_of(load_file(weights), found)
-            except (SafetensorError, RuntimeError, KeyError) as error:
-                raise ValueError(f"{weights} is damaged or belongs to another run ({error})") from None
-            found = replace(found, network=network)
-        return found
+        from gortho.discovery.saving import load
+
+        return load(Path(directory))
 
     def export(self, path: str | Path) -> Path:
         """Write the predictor with A frozen: ``.pt2`` for torch.export, ``.onnx`` for ONNX (extra ``export``).
@@ -394,34 +335,6 @@ class Discovery:
         else:
             raise ValueError(f"{path.name}: choose the suffix .pt2 (torch.export) or .onnx")
         return path
-
-
-def _form(content: dict[str, Any]) -> QuadraticForm:
-    return QuadraticForm.from_json(json.dumps(content))
-
-
-def _provenance(content: dict[str, Any]) -> Provenance:
-    source = content["source"]
-    if source is not None:
-        columns = {part: tuple(names) for part, names in source["columns"].items()}
-        source = Source(source["file"], columns)
-    kind = content["predictor"]
-    return Provenance(
-        **content | {"errors": Errors[content["errors"]], "predictor": kind and Kind[kind], "source": source}
-    )
-
-
-#: Parts of a stored network that follow from the form.
-_DERIVED = ("form.", "net.form.", "back")
-
-
-def _network_of(state: dict[str, Tensor], found: Discovery) -> InFrame:
-    """The predictor from its stored weights and form in the frame."""
-    net = build_network(QuadraticForm(state.pop("A")), found.output, found.network_options)
-    whole = InFrame(net, state["W"], float(state["unit"]), found.candidate)
-    derived = {k: v for k, v in whole.state_dict().items() if k.startswith(_DERIVED)}
-    whole.load_state_dict(state | derived)
-    return whole
 
 
 def _sentences(text: str) -> str:

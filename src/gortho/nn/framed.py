@@ -12,13 +12,21 @@ from gortho.reps import DirectSum
 
 
 class InFrame(nn.Module):
-    """f(x) = u ρ(W⁻¹) net(Wx): a network trained on z = Wx, with targets in units of u, for the caller's own x.
+    """f(x) = u ρ(W⁻¹) net(Wx/v): a network trained on z = Wx/v, with targets in units of u, for the caller's own x.
 
+    One unit v for all of x commutes with every linear map, so W and its inverse stay of order one for x of any size.
     If the network respects O(A) in z, this one respects O(WᵀAW) in x. Weights work where all directions are alike,
     whatever the units of x and y are.
     """
 
-    def __init__(self, net: EquivariantNet, W: Tensor, unit: float = 1.0, form: QuadraticForm | None = None):
+    def __init__(
+        self,
+        net: EquivariantNet,
+        W: Tensor,
+        unit: float = 1.0,
+        form: QuadraticForm | None = None,
+        x_unit: float = 1.0,
+    ):
         super().__init__()
         self.net = net
         A = net.form.matrix().detach().double()
@@ -28,6 +36,7 @@ class InFrame(nn.Module):
         self.register_buffer("W", W.clone())
         self.register_buffer("back", torch.linalg.inv(W))
         self.register_buffer("unit", torch.as_tensor(unit, dtype=torch.float64))
+        self.register_buffer("x_unit", torch.as_tensor(x_unit, dtype=torch.float64))
         self.rep, self.n, self.points, self.set_like = net.rep, net.n, net.points, net.set_like
         self.point_scalars, self.sample_scalars = net.point_scalars, net.sample_scalars
         self.double().eval()
@@ -35,6 +44,7 @@ class InFrame(nn.Module):
     W: Tensor
     back: Tensor
     unit: Tensor
+    x_unit: Tensor
 
     @property
     def x_scale(self) -> Tensor:
@@ -45,7 +55,7 @@ class InFrame(nn.Module):
         self, x: Tensor, point_scalars: Tensor | None = None, sample_scalars: Tensor | None = None
     ) -> Tensor:
         """Predict for ``x (batch, p, n)``, or ``(batch, n)`` with one point."""
-        y = self.net(x @ self.W.mT, point_scalars, sample_scalars)
+        y = self.net(x / self.x_unit @ self.W.mT, point_scalars, sample_scalars)
         back = self.back.expand(y.shape[0], -1, -1)
         if isinstance(self.rep, DirectSum):
             pieces = [

@@ -7,6 +7,7 @@ from .checks import check_inputs, check_samples
 from .errors import DataError, DataNotice
 from .files import Dataset, read
 from .sampling import MAX_SAMPLES
+from .slopes import Derivatives, derivatives
 from .writing import check_writable, write
 
 if TYPE_CHECKING:
@@ -27,11 +28,13 @@ __all__ = [
     "DataError",
     "DataNotice",
     "Dataset",
+    "Derivatives",
     "Frame",
     "Samples",
     "check_inputs",
     "check_samples",
     "check_writable",
+    "derivatives",
     "read",
     "write",
 ]

@@ -13,9 +13,12 @@ import numpy as np
 
 from .errors import DataError, listed
 from .sampling import Limits, choose
+from .suspects import suspects
 
 RANK_TOLERANCE = 1e-9
 RANK_ROWS = 20_000
+#: What to do about numbers that are missing.
+IMPUTE = "drop or impute these rows"
 
 
 def check_samples(
@@ -29,12 +32,15 @@ def check_samples(
     names: Sequence[str] | None = None,
     weights: np.ndarray | None = None,
     place: Callable[[int], str] = "row {}".format,
+    fix: str = IMPUTE,
+    why: str = Limits.why,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray | None, list[str]]:
     """The samples and their weights as finite float64 arrays without repeated rows, and notices for the user.
 
     X is (N, n) or (N, p, n); y is (N, ...); point_scalars are (N, p) or (N, p, s); sample_scalars are (N,)
     or (N, s). Lists, numpy, pandas and torch are taken. `names` are those of the n components; `place` says
-    where a row stands in the file it comes from, for messages.
+    where a row stands in the file it comes from, `fix` what to do about missing numbers, and `why` not all
+    rows are used, for messages.
 
     >>> X, y, _, _, _, notices = check_samples([[1, 0], [0, 1], [0, 1]], [1, 2, 2])
     >>> X.shape, notices
@@ -57,8 +63,8 @@ def check_samples(
 
     total = len(arrays["X"])
     for name, array in arrays.items():
-        _check_finite(name, array, place, names if name == "X" else None)
-    limits = Limits(max_samples, None, seed)
+        _check_finite(name, array, place, names if name == "X" else None, fix)
+    limits = Limits(max_samples, None, seed, why=why)
     chosen = choose(total, limits.rows(0), seed)
     if len(chosen) < total:
         arrays = {name: array[chosen] for name, array in arrays.items()}
@@ -66,9 +72,38 @@ def check_samples(
 
     arrays, repeated = _drop_repeated(arrays)
     notices += repeated + _constant_notice(arrays["y"]) + _fixed_vector_notices(arrays["X"])
-    notices += _component_notices(arrays["X"], names, seed)
+    notices += _component_notices(arrays["X"], names, seed) + suspects(arrays["X"], names)
     point, sample, weights = (arrays.get(name) for name in ("point_scalars", "sample_scalars", "weights"))
     return arrays["X"], arrays["y"], point, sample, weights, notices
+
+
+def weights_of(sample_weight: Any, y_error: Any, rows: int) -> np.ndarray | None:
+    """Weights of the samples ``(N,)``, of mean one: given ones, or 1/error² where errors of y are given; never both.
+
+    >>> weights_of(None, [1.0, 2.0], 2)
+    array([1.6, 0.4])
+    """
+    if sample_weight is not None and y_error is not None:
+        raise DataError(
+            "sample_weight and y_error are both given: give one of them, weights are 1 / y_error²"
+        )
+    name, given = ("sample_weight", sample_weight) if y_error is None else ("y_error", y_error)
+    if given is None:
+        return None
+    values = np.full(rows, float(given)) if np.ndim(given) == 0 else as_float64(given, name)
+    if len(values) != rows:
+        raise DataError(f"{name} has {len(values)} rows and y has {rows}: give one for each sample")
+    if y_error is not None:
+        values = values.reshape(len(values), -1)
+        if not np.isfinite(values).all() or not (values > 0).all():
+            raise DataError(
+                "y_error holds values that are not above zero: give a standard error for each sample"
+            )
+        values = 1 / np.square(values / values.mean()).mean(1)
+    if values.ndim != 1 or not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
+        raise DataError(f"{name} must be one finite number of at least 0 for each sample, and not all zero")
+    values = values / values.max()  # sums then stay in range
+    return values / values.mean()
 
 
 def check_inputs(
@@ -103,6 +138,11 @@ def variable_names(n: int) -> tuple[str, ...]:
 
 def as_float64(values: Any, name: str, columns: Sequence[str] | None = None) -> np.ndarray:
     """The values as a float64 array, or a DataError which names the first that is not a real number."""
+    for column, kind in getattr(getattr(values, "dtypes", None), "items", dict)():
+        if str(kind) == "category":
+            raise DataError(
+                f"{name} holds column {str(column)!r}, a category: convert it to numbers or drop it"
+            )
     array = _as_array(values, name)
     if array.ndim == 0:
         raise DataError(f"{name} is {reprlib.repr(values)}, not an array: give one row per sample")
@@ -201,7 +241,11 @@ def _check_shapes(arrays: dict[str, np.ndarray], least: int = 2) -> None:
 
 
 def _check_finite(
-    name: str, array: np.ndarray, place: Callable[[int], str], columns: Sequence[str] | None
+    name: str,
+    array: np.ndarray,
+    place: Callable[[int], str],
+    columns: Sequence[str] | None,
+    fix: str = IMPUTE,
 ) -> None:
     bad = ~np.isfinite(array)
     count = int(bad.reshape(len(array), -1).any(axis=1).sum())
@@ -209,7 +253,7 @@ def _check_finite(
         index = tuple(int(i) for i in np.unravel_index(np.argmax(bad), bad.shape))
         raise DataError(
             f"{name} holds NaN or infinite values in {count} of {len(array)} rows, the first "
-            f"({array[index]}) {_where(index, place(index[0]), columns)}: drop or impute these rows"
+            f"({array[index]}) {_where(index, place(index[0]), columns)}: {fix}"
         )
 
 

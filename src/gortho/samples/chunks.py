@@ -13,6 +13,7 @@ import numpy as np
 from .checks import as_float64
 from .errors import DataError, row_number
 from .raw import Raw
+from .wanted import MORE
 
 #: Rows of a piece, about: what one worker reads at a time.
 PIECE = 1_000_000
@@ -47,14 +48,28 @@ class Piece:
             raise DataError(f"{self.file}: {error}" if self.file else str(error)) from None
 
     def finite_blocks(
-        self, labels: tuple[str, ...], rows: int | None = None
+        self,
+        labels: tuple[str, ...],
+        rows: int | None = None,
+        dropna: bool = False,
+        told: Callable[[int], None] = lambda missing: None,
     ) -> Iterator[tuple[int, np.ndarray]]:
-        """The blocks, or a DataError that names the first number that is not finite."""
+        """The blocks, or a DataError that names the first number that is not finite.
+
+        With `dropna`, rows with missing numbers (NaN) are left out; `told` hears of how many.
+        """
         for first, block in self.blocks(rows):
+            if dropna:
+                there = ~np.isnan(block).any(axis=1)
+                told(int((~there).sum()))
+                block = block[there]
+                if not len(block):
+                    continue
             if not np.isfinite(block).all():
                 row, column = (int(i) for i in np.argwhere(~np.isfinite(block))[0])
                 raise DataError(
                     f"{labels[column]} is {block[row, column]} in {self.where(first + row)}: drop or impute such rows"
+                    + (", or leave them out by dropna=True" if np.isnan(block[row, column]) else "")
                 )
             yield first, block
 
@@ -75,11 +90,12 @@ class Chunks:
     notices: list[str] = field(default_factory=list)
     picked: dict[str, tuple[str, ...]] = field(default_factory=dict)
     where: Callable[[int], str] = row_number
+    dropna: bool = False
 
     @classmethod
     def of_arrays(cls, raw: Raw) -> Chunks:
         """Arrays in memory, or mapped into it, in the same way."""
-        arrays = {"x": raw.X, "y": raw.y, "scalars": raw.scalars}
+        arrays = {"x": raw.X, "y": raw.y, "scalars": raw.scalars, **raw.more}
         given = {part: array for part, array in arrays.items() if array is not None}
         total = len(raw.X)
         for part, array in given.items():
@@ -116,7 +132,9 @@ class Chunks:
         X = self.part("x", values)
         assert X is not None
         y, scalars = self.part("y", values), self.part("scalars", values)
-        return Raw(X, y, scalars, self.columns, rows, list(self.notices), self.picked, self.where)
+        found = {part: self.part(part, values) for part in MORE}
+        more = {part: array for part, array in found.items() if array is not None}
+        return Raw(X, y, scalars, self.columns, rows, list(self.notices), self.picked, self.where, more)
 
     def all_rows(self) -> Raw:
         """All rows, in memory."""
@@ -141,7 +159,7 @@ class Chunks:
         step = -(-len(self.pieces) // LOOKED_AT)
         pieces = self.pieces[::step]
         each = -(-rows // len(pieces))
-        looks = [next(piece.finite_blocks(self.labels, each), None) for piece in pieces]
+        looks = [next(piece.finite_blocks(self.labels, each, self.dropna), None) for piece in pieces]
         found = [look for look in looks if look is not None]
         numbers = [np.arange(first, first + len(block)) for first, block in found]
         return np.concatenate([block for _, block in found]), np.concatenate(numbers)

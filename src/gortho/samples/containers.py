@@ -20,6 +20,7 @@ from .chunks import Chunks, Piece, slices
 from .errors import DataError, missing
 from .raw import Raw
 from .sampling import BYTES, Limits, choose, sizes
+from .wanted import MORE, Wanted
 
 BLOCK = 2_000_000  # numbers read at a time
 
@@ -44,17 +45,20 @@ def _pick(
     return picked
 
 
-def _picks(
-    x: Any, y: Any, scalars: Any, has: Callable[[str], bool], names: list[str], targets: bool | None
-) -> dict[str, tuple[str, ...]]:
-    """The names of the arrays of x, y and scalars; without y if targets are not wanted, or optional and absent."""
-    usual = ("y", "Y")
-    picked = {"x": _pick("x", x, ("X", "x"), has, names)}
+def _picks(wanted: Wanted, has: Callable[[str], bool], names: list[str]) -> dict[str, tuple[str, ...]]:
+    """The names of the arrays by part; without y if targets are not wanted, or optional and absent."""
+    if wanted.drop is not None:
+        raise DataError(
+            "drop= names columns of a table: in a file of arrays, say which are coordinates by x="
+        )
+    usual, y = ("y", "Y"), wanted.y
+    picked = {"x": _pick("x", wanted.x, ("X", "x"), has, names)}
     hoped = usual if y is None else [y] if isinstance(y, str) else y
-    if targets or (targets is None and any(has(name) for name in hoped)):
+    if wanted.needs_y or (wanted.needs_y is None and any(has(name) for name in hoped)):
         picked["y"] = _pick("y", y, usual, has, names)
-    if scalars is not None:
-        picked["scalars"] = _pick("scalars", scalars, (), has, names)
+    for part in ("scalars", *MORE):
+        if getattr(wanted, part) is not None:
+            picked[part] = _pick(part, getattr(wanted, part), (), has, names)
     return picked
 
 
@@ -69,19 +73,20 @@ def _raw(arrays: dict[str, np.ndarray], picked: dict[str, tuple[str, ...]], **mo
         )
     X = x[0] if len(x) == 1 else np.stack(x, axis=1)
     y, scalars = (values[part][0] if part in values else None for part in ("y", "scalars"))
-    return Raw(X, y, scalars, picked=picked, **more)
+    rest = {part: values[part][0] for part in MORE if part in values}
+    return Raw(X, y, scalars, picked=picked, more=rest, **more)
 
 
 def _names(picked: dict[str, tuple[str, ...]]) -> list[str]:
     return [name for names in picked.values() for name in names]
 
 
-def read_npz(path: Path, x: Any, y: Any, scalars: Any, limits: Limits, targets: bool | None = True) -> Raw:
+def read_npz(path: Path, wanted: Wanted, limits: Limits) -> Raw:
     """Arrays of a numpy archive; object arrays, which could run code when loaded, are refused."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name.removesuffix(".npy") for name in archive.namelist()]
-            picked = _picks(x, y, scalars, names.__contains__, names, targets)
+            picked = _picks(wanted, names.__contains__, names)
             needed = sum(_npy_numbers(archive, name) for name in _names(picked)) * BYTES
         if limits.memory is not None and needed > limits.memory:
             raise DataError(
@@ -111,25 +116,23 @@ def _npy_numbers(archive: zipfile.ZipFile, name: str) -> int:
     return math.prod(shape)
 
 
-def npz_chunks(
-    path: Path, x: Any, y: Any, scalars: Any, memory: int | None, targets: bool | None = True
-) -> Chunks:
+def npz_chunks(path: Path, wanted: Wanted, memory: int | None) -> Chunks:
     """Arrays of a numpy archive, which is read as a whole."""
-    return Chunks.of_arrays(read_npz(path, x, y, scalars, Limits(memory=memory), targets))
+    return Chunks.of_arrays(read_npz(path, wanted, Limits(memory=memory)))
 
 
-def read_hdf5(path: Path, x: Any, y: Any, scalars: Any, limits: Limits, targets: bool | None = True) -> Raw:
+def read_hdf5(path: Path, wanted: Wanted, limits: Limits) -> Raw:
     """Datasets of an HDF5 file, by name or path; only the rows that are used are kept in memory."""
-    with _datasets(path, x, y, scalars, targets) as (datasets, picked):
+    with _datasets(path, wanted) as (datasets, picked):
         return _read_datasets(datasets, picked, limits)
 
 
-def hdf5_chunks(path: Path, x: Any, y: Any, scalars: Any, targets: bool | None = True) -> Chunks:
+def hdf5_chunks(path: Path, wanted: Wanted, memory: int | None) -> Chunks:
     """The same datasets, not read yet."""
-    with _datasets(path, x, y, scalars, targets) as (datasets, picked):
+    with _datasets(path, wanted) as (datasets, picked):
         total = _length(datasets, picked)
         few = _raw({name: dataset[:2] for name, dataset in datasets.items()}, picked)
-    shapes = {"x": few.X, "y": few.y, "scalars": few.scalars}
+    shapes = {"x": few.X, "y": few.y, "scalars": few.scalars, **few.more}
     step = chunks.PIECE
     return replace(
         Chunks.of_arrays(few),
@@ -168,9 +171,7 @@ def _undamaged() -> Iterator[None]:
 
 
 @contextmanager
-def _datasets(
-    path: Path, x: Any, y: Any, scalars: Any, targets: bool | None
-) -> Iterator[tuple[dict[str, Any], dict[str, tuple[str, ...]]]]:
+def _datasets(path: Path, wanted: Wanted) -> Iterator[tuple[dict[str, Any], dict[str, tuple[str, ...]]]]:
     """The wanted datasets of an HDF5 file, open, and their names by part."""
     import h5py
 
@@ -186,9 +187,7 @@ def _datasets(
 
         file.visititems(visit)
         try:
-            picked = _picks(
-                x, y, scalars, lambda name: isinstance(file.get(name), h5py.Dataset), names, targets
-            )
+            picked = _picks(wanted, lambda name: isinstance(file.get(name), h5py.Dataset), names)
         except DataError as error:
             if not pandas:
                 raise

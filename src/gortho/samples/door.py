@@ -11,13 +11,16 @@ import torch
 from torch import Tensor
 
 from gortho.reps import DirectSum, Rep, Scalar, as_rep
-from gortho.samples.checks import check_samples
-from gortho.samples.errors import DataError
+from gortho.samples.checks import as_float64, check_samples, variable_names, weights_of
+from gortho.samples.errors import DataError, missing
 from gortho.samples.frame import RANK_TOLERANCE
+from gortho.samples.sampling import Limits
 from gortho.samples.values import Samples
 
 #: Fewer samples than this cannot be split into parts that mean anything.
 MIN_SAMPLES = 20
+#: What varies by less than this share of its size is constant.
+CONSTANT = 1e-12
 #: Rows that the rank of the inputs is told from.
 RANK_ROWS = 20_000
 
@@ -28,6 +31,50 @@ def as_tuples(X: Any) -> np.ndarray | Tensor:
         return X.detach().double()
     array = np.asarray(X)
     return array.astype(np.float64) if array.dtype.kind in "fiu" else array
+
+
+def frame_columns(X: Any) -> tuple[str, ...]:
+    """The names of a data frame's columns; none for arrays."""
+    return tuple(str(name) for name in getattr(X, "columns", ()))
+
+
+def by_name(X: Any, names: Sequence[str], columns: Sequence[str] = (), points: int = 1) -> Any:
+    """A data frame's columns in the order of `columns`, or else of `names`, as ``(N, n)`` or ``(N, points, n)``.
+
+    The columns of several vectors are those stored, or the names with the number of the vector, from 0 or from 1, with
+    or without an underscore. What is no data frame is handed back as it is. Coordinates without names of their own
+    (x0, x1, …) are taken in order, if there are as many.
+
+    >>> import pandas as pd
+    >>> by_name(pd.DataFrame({"p": [1.0], "extra": [0.0], "E": [2.0]}), ["E", "p"])
+    array([[2., 1.]])
+    """
+    given, size = frame_columns(X), points * len(names)
+    if not given:
+        return X
+    ways = [list(columns)] if len(columns) == size else []
+    if points == 1:
+        ways.append([str(name) for name in names])
+    else:
+        numbers = [range(first, first + points) for first in (0, 1)]
+        ways += [
+            [f"{name}{sign}{i}" for i in some for name in names] for some in numbers for sign in ("_", "")
+        ]
+    order = next((way for way in ways if set(way) <= set(given)), None)
+    if order is None and tuple(names) == variable_names(len(names)) and not columns and len(given) == size:
+        order = list(given)
+    if order is None:
+        raise missing("column", next(name for name in ways[0] if name not in given), given)
+    repeated = [name for name in order if given.count(name) > 1]
+    if repeated:
+        raise DataError(f"the data frame has {repeated[0]!r} more than once: rename the columns")
+    values = as_float64(X.iloc[:, [given.index(name) for name in order]], "X", order)
+    return values if points == 1 else values.reshape(len(values), points, len(names))
+
+
+def as_given(values: Any) -> Any:
+    """Values as handed in, without their gradients."""
+    return values.detach() if isinstance(values, Tensor) else values
 
 
 def split_scalars(scalars: Any, points: int) -> tuple[Any, Any]:
@@ -73,36 +120,11 @@ def as_targets(y: np.ndarray, output: str | Rep, n: int) -> tuple[np.ndarray, Re
     return y, rep
 
 
-def as_weights(sample_weight: Any, y_error: Any, y: np.ndarray) -> np.ndarray | None:
-    """Weights of the samples ``(N,)``: given ones, or 1/error² where errors of y are given; never both."""
-    if sample_weight is not None and y_error is not None:
-        raise DataError(
-            "sample_weight and y_error are both given: give one of them, weights are 1 / y_error²"
-        )
-    name, values = ("sample_weight", sample_weight) if y_error is None else ("y_error", y_error)
-    if values is None:
-        return None
-    values = np.asarray(values.detach() if isinstance(values, Tensor) else values, dtype=np.float64)
-    if values.ndim == 0:
-        values = np.full(len(y), float(values))
-    if len(values) != len(y):
-        raise DataError(f"{name} has {len(values)} rows and y has {len(y)}: give one for each sample")
-    if y_error is not None:
-        values = values.reshape(len(values), -1)
-        if not np.isfinite(values).all() or not (values > 0).all():
-            raise DataError(
-                "y_error holds values that are not above zero: give a standard error for each sample"
-            )
-        values = 1 / np.square(values / values.mean()).mean(1)
-    if values.ndim != 1 or not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
-        raise DataError(f"{name} must be one finite number of at least 0 for each sample, and not all zero")
-    return values / values.mean()
-
-
 def _error_of_weight_one(y_error: Any, weights: np.ndarray) -> float:
-    values = np.asarray(y_error.detach() if isinstance(y_error, Tensor) else y_error, dtype=np.float64)
+    values = np.asarray(y_error, dtype=np.float64)
     first = values.reshape(len(weights), -1)[0] if values.ndim else values
-    return float(np.sqrt(np.square(first).mean() * weights[0]))
+    largest = np.abs(first).max()
+    return float(largest * np.sqrt(np.square(first / largest).mean() * weights[0]))
 
 
 def enter(
@@ -117,6 +139,7 @@ def enter(
     names: Sequence[str] | None = None,
     max_samples: int | None = None,
     seed: int = 0,
+    why: str = Limits.why,
 ) -> tuple[Samples, list[str]]:
     """Checked samples in float64, and what the user should know about them."""
     raw = as_tuples(X)
@@ -125,10 +148,10 @@ def enter(
     names = names or None
     if names is None and raw.ndim == 2:
         names = [str(name) for name in getattr(X, "columns", [])] or None
-    weights = as_weights(sample_weight, y_error, np.asarray(y.detach() if isinstance(y, Tensor) else y))
-    factor = 1.0 if weights is None or y_error is None else _error_of_weight_one(y_error, weights)
+    weights = weights_of(as_given(sample_weight), as_given(y_error), len(y))
+    factor = 1.0 if weights is None or y_error is None else _error_of_weight_one(as_given(y_error), weights)
     x, targets, point, sample, weights, notices = check_samples(
-        X, y, *given, max_samples, seed, names=names, weights=weights
+        X, y, *given, max_samples, seed, names=names, weights=weights, why=why
     )
     x = x[:, None, :] if x.ndim == 2 else x
     n = x.shape[-1]
@@ -146,6 +169,15 @@ def enter(
     return entered, notices
 
 
+def constant_columns(samples: Samples) -> list[str]:
+    """Coordinates that are the same number, not zero, in all vectors: "name is value" for each."""
+    flat = samples.x.reshape(-1, samples.n)
+    low, high = flat.amin(0), flat.amax(0)
+    size = torch.maximum(low.abs(), high.abs())
+    fixed = ((high - low <= CONSTANT * size) & (size > 0)).tolist()
+    return [f"{name} is {float(v):.6g}" for name, v, same in zip(samples.names, high, fixed) if same]
+
+
 def hopeless(samples: Samples) -> tuple[str, str] | None:
     """Samples that no method could learn a form from: reason and advice."""
     n, names = samples.n, samples.names
@@ -161,8 +193,14 @@ def hopeless(samples: Samples) -> tuple[str, str] | None:
             f"{n * (n + 1) // 2 - 1} unknowns.",
         )
     y = samples.y.reshape(len(samples), -1)
-    if float((y.amax(0) - y.amin(0)).max()) <= 1e-12 * float(y.abs().max()):
+    if float((y.amax(0) - y.amin(0)).max()) <= CONSTANT * float(y.abs().max()):
         return ("The target is constant: every form fits it.", "Give a target that varies with x.")
+    constant = constant_columns(samples)
+    if constant:
+        return (
+            f"{' and '.join(constant)} in every sample: this is no coordinate, and any form with it fits as well.",
+            "Leave it out of x (--drop NAME where x is found by itself); a property of the samples goes to scalars.",
+        )
     flat = samples.x.reshape(-1, n)[:RANK_ROWS]
     units = flat.abs().amax(0)
     units = torch.where(units > 0, units, 1.0)

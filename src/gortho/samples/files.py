@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,29 +14,14 @@ from . import checks, tables
 from .chunks import Chunks
 from .containers import hdf5_chunks, npz_chunks, read_hdf5, read_npz
 from .errors import DataError
+from .kinds import Kind, kind_of
 from .raw import Raw
 from .sampling import Limits, available_memory
+from .slopes import derivatives
+from .wanted import Columns, Wanted
 
-READERS: dict[str, Callable[..., Raw]] = {
-    ".npz": read_npz,
-    ".csv": tables.read_text,
-    ".tsv": tables.read_text,
-    ".parquet": tables.read_parquet,
-    ".h5": read_hdf5,
-    ".hdf5": read_hdf5,
-}
-CALLED = {read_npz: "an .npz archive", tables.read_text: "a text file", tables.read_parquet: "a Parquet file"}
-SIGNATURES: list[tuple[bytes, str, Callable[..., Raw] | None, str]] = [
-    (b"PK\x03\x04", "a zip archive such as .npz or .xlsx", read_npz, "rename it to .npz if it is one"),
-    (b"PK\x05\x06", "an empty zip archive", read_npz, "write it again"),
-    (b"\x89HDF", "HDF5", read_hdf5, "rename it to .h5"),
-    (b"PAR1", "Parquet", tables.read_parquet, "rename it to .parquet"),
-    (b"\x93NUMPY", "a single numpy array", None, "save X and y together by np.savez"),
-    (b"\x1f\x8b", "gzip", None, "decompress it"),
-    (b"\xff\xfe", "UTF-16 text", None, "save it as UTF-8"),
-    (b"\xfe\xff", "UTF-16 text", None, "save it as UTF-8"),
-    (b"\x80", "a pickle", None, "save the arrays by np.savez"),
-]
+#: What to do about numbers that are missing in a file.
+FIX = f"{checks.IMPUTE}, or leave them out by dropna=True"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +29,7 @@ class Dataset:
     """Checked samples: X (N, n) or (N, p, n), y (N, ...); scalars per point (N, p, s) or sample (N, s).
 
     `y` is None where no targets were read. `columns` names the arrays or columns that were, by their part: "x",
-    "y", "scalars".
+    "y", "scalars" and so on. `weights` (N,), of mean one, are those of the file, or come from errors of y.
     """
 
     X: np.ndarray
@@ -56,14 +40,15 @@ class Dataset:
     source: str = ""
     notices: list[str] = field(default_factory=list)
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    weights: np.ndarray | None = None
 
 
 def read(
     path: str | os.PathLike[str],
     *,
-    x: str | Sequence[str] | None = None,
-    y: str | Sequence[str] | None = None,
-    scalars: str | Sequence[str] | None = None,
+    x: Columns = None,
+    y: Columns = None,
+    scalars: Columns = None,
     points: int | None = None,
     output: str = "scalar",
     max_samples: int | None = None,
@@ -72,50 +57,59 @@ def read(
     memory_budget: int | None = None,
     targets: bool | None = True,
     decimal: str = ".",
+    weight: Columns = None,
+    y_error: Columns = None,
+    derivative: Columns = None,
+    by: Columns = None,
+    drop: Columns = None,
+    dropna: bool = False,
 ) -> Dataset:
-    """Reads samples from .npz, .h5/.hdf5 (arrays by name), .csv, .tsv, .parquet or a folder of the latter (columns).
+    """Reads samples from tables (columns by name) or files of arrays (arrays by name).
 
-    Columns are given as a list or as "E,px:pz", point by point for samples of several points. Several arrays of x,
-    as "position,dipole", each (N, n), are the points of a sample in this order. Scalars of a table are per sample
-    unless `scalars_per_point`; an array of scalars is per point if its second axis has the length `points`.
+    Tables are .csv, .tsv (also .gz), .parquet or a folder of them, .feather, .npy, .xlsx and .root; .npz, .h5 and .hdf5
+    hold arrays. Columns are given as a list or as "E,px:pz", point by point for samples of several points. Several
+    arrays of x, as "position,dipole", each (N, n), are the points of a sample in this order. Scalars of a table are per
+    sample unless `scalars_per_point`; an array of scalars is per point if its second axis has the length `points`.
     `memory_budget` is in bytes; the memory available, if None. Text files may have `decimal` commas.
+
+    `weight` and `y_error` name what tells how much a sample counts. With `derivative`, the time, y is dx/dt along the
+    trajectories told apart by `by` (`derivatives`). `drop` names columns of a table that are no coordinates. Missing
+    numbers are an error, or with `dropna` their rows are left out, with a notice.
 
     With `targets=False` only the inputs are read: every row in its place, repeated ones too, and y is None. With
     `targets=None` the targets, named by y or by the usual names, are read if the file has them.
     """
     path = Path(path).expanduser()
-    reader = _reader(path)
-    _check_decimal(decimal)
-    if reader is tables.read_text:
-        reader = partial(reader, decimal=decimal)
+    wanted = Wanted(x, y, scalars, weight, y_error, derivative, by, drop, targets, decimal)
+    kind = kind_of(path)
     budget = available_memory() if memory_budget is None else memory_budget
+    every = targets is False or derivative is not None
     with named(path):
-        raw = reader(path, x, y, scalars, Limits(max_samples, budget, seed, targets is False), targets)
-        shape = Shape(points, output, scalars_per_point)
-        return checked(raw, shape, str(path), max_samples=max_samples, seed=seed)
+        limits = Limits(None if derivative is not None else max_samples, budget, seed, every)
+        raw = _raw(path, kind, wanted, limits)
+        shape = Shape(points, output, scalars_per_point, dropna)
+        return checked(raw, shape, str(path), Limits(max_samples, None, seed))
+
+
+def _raw(path: Path, kind: Kind, wanted: Wanted, limits: Limits) -> Raw:
+    if kind.table is not None:
+        return tables.read_table(kind.table(path, wanted.decimal), wanted, limits)
+    return (read_npz if kind.zipped else read_hdf5)(path, wanted, limits)
 
 
 def open_chunks(
-    path: str | os.PathLike[str],
-    *,
-    x: str | Sequence[str] | None = None,
-    y: str | Sequence[str] | None = None,
-    scalars: str | Sequence[str] | None = None,
-    decimal: str = ".",
-    memory_budget: int | None = None,
+    path: str | os.PathLike[str], wanted: Wanted, memory_budget: int | None = None, dropna: bool = False
 ) -> Chunks:
-    """The samples of a file, or of all Parquet files in a folder, to be read block by block; arguments as in `read`."""
+    """The samples of a file, or of all Parquet files in a folder, to be read block by block."""
     path = Path(path).expanduser()
-    reader = _reader(path)
-    _check_decimal(decimal)
+    kind = kind_of(path)
+    budget = available_memory() if memory_budget is None else memory_budget
     with named(path):
-        if reader is read_npz:
-            return npz_chunks(
-                path, x, y, scalars, available_memory() if memory_budget is None else memory_budget
-            )
-        if reader is read_hdf5:
-            return hdf5_chunks(path, x, y, scalars)
-        return tables.table_chunks(path, x, y, scalars, decimal=decimal)
+        if kind.table is not None:
+            found = tables.choose_columns(kind.table(path, wanted.decimal), wanted)
+        else:
+            found = (npz_chunks if kind.zipped else hdf5_chunks)(path, wanted, budget)
+        return replace(found, dropna=dropna)
 
 
 @contextmanager
@@ -131,18 +125,16 @@ def named(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _check_decimal(decimal: str) -> None:
-    if decimal not in (".", ","):
-        raise DataError(f"decimal={decimal!r}: choose '.' or ','")
-
-
 @dataclass(frozen=True)
 class Shape:
-    """How the numbers of a file become samples: vectors in each, kind of output, whether scalars belong to points."""
+    """How the numbers of a file become samples: vectors in each, kind of output, whether scalars belong to points,
+    whether rows with missing numbers are left out.
+    """
 
     points: int | None = None
     output: str = "scalar"
     scalars_per_point: bool = False
+    dropna: bool = False
 
 
 def shaped(raw: Raw, shape: Shape) -> Dataset:
@@ -156,51 +148,76 @@ def shaped(raw: Raw, shape: Shape) -> Dataset:
     return Dataset(X, target, point, sample, names, "", raw.notices, raw.picked)
 
 
-def checked(raw: Raw, shape: Shape, source: str, *, max_samples: int | None = None, seed: int = 0) -> Dataset:
+def checked(raw: Raw, shape: Shape, source: str, limits: Limits) -> Dataset:
     """Numbers as they stand in the file as checked samples."""
+    raw = without_missing(raw) if shape.dropna else raw
+    raw = with_slopes(raw, shape, limits.seed) if "time" in raw.more else raw
     d = shaped(raw, shape)
     X, point, sample, target, notices = d.X, d.point_scalars, d.sample_scalars, d.y, d.notices
+    weights = None
     if target is None:
         X, point, sample = checks.check_inputs(X, point, sample, names=d.names, place=raw.place)
     else:
-        X, target, point, sample, _, more = checks.check_samples(
-            X, target, point, sample, max_samples, seed, names=d.names, place=raw.place
+        weight = raw.more.get("weight")
+        weight = weight[:, 0] if weight is not None and weight.ndim == 2 and weight.shape[1] == 1 else weight
+        given = checks.weights_of(weight, raw.more.get("y_error"), len(X))
+        X, target, point, sample, weights, more = checks.check_samples(
+            X,
+            target,
+            point,
+            sample,
+            limits.max_samples,
+            limits.seed,
+            names=d.names,
+            weights=given,
+            place=raw.place,
+            fix=FIX,
+            why=limits.why,
         )
         notices = notices + more
-    return Dataset(X, target, point, sample, d.names, source, notices, d.columns)
+    return Dataset(X, target, point, sample, d.names, source, notices, d.columns, weights)
 
 
-def _reader(path: Path) -> Callable[..., Raw]:
-    """The reader for the file's suffix, once its first bytes agree with it."""
-    if path.is_dir():
-        return tables.read_parquet
-    if not path.exists():
-        raise DataError(f"{path} does not exist: check the name and the current directory, {Path.cwd()}")
-    reader = READERS.get(path.suffix.lower())
-    if reader is None:
-        fix = "save X and y together by np.savez" if path.suffix == ".npy" else f"use {', '.join(READERS)}"
-        raise DataError(f"{path.name} has the suffix {path.suffix!r}, which is not read: {fix}")
-    try:
-        with path.open("rb") as file:
-            head = file.read(4096)
-    except OSError as error:
-        raise DataError(f"{path.name} cannot be opened ({error.strerror}): check its permissions") from None
-    if not head:
-        raise DataError(f"{path.name} is empty: write it again")
+def without_missing(raw: Raw) -> Raw:
+    """The rows in which no number is missing, and a notice of how many are not."""
+    arrays = [a for a in (raw.X, raw.y, raw.scalars, *raw.more.values()) if a is not None]
+    there = ~np.any([np.isnan(a.reshape(len(a), -1)).any(axis=1) for a in arrays], axis=0)
+    if there.all():
+        return raw
+    notice = missing_notice(int((~there).sum()), len(there))
+    return replace(
+        raw,
+        X=raw.X[there],
+        y=None if raw.y is None else raw.y[there],
+        scalars=None if raw.scalars is None else raw.scalars[there],
+        more={part: array[there] for part, array in raw.more.items()},
+        rows=(np.arange(len(there)) if raw.rows is None else raw.rows)[there],
+        notices=[*raw.notices, notice],
+    )
 
-    known = next((entry for entry in SIGNATURES if head.startswith(entry[0])), None)
-    found = known[2] if known else None if b"\0" in head else tables.read_text
-    if found is not reader:
-        looks, fix = ("binary data", "check how it was written")
-        if known:
-            looks, fix = known[1], known[3]
-        elif found is tables.read_text:
-            looks, fix = "text", "rename it to .csv"
+
+def missing_notice(missing: int, total: int) -> str:
+    """Tells of rows that were left out."""
+    return f"{missing} of {total} rows were left out because a number is missing"
+
+
+def with_slopes(raw: Raw, shape: Shape, seed: int) -> Raw:
+    """The points of trajectories with their slopes as targets, and the errors of the slopes."""
+    if shape.output != "vector" or (shape.points or 1) > 1 or raw.X.ndim != 2:
         raise DataError(
-            f"{path.name} is not {CALLED.get(reader, 'an HDF5 file')}: it begins with {head[:8]!r} "
-            f"(this looks like {looks}): {fix}"
+            "slopes of trajectories are vectors: choose output='vector', and one vector in a sample"
         )
-    return reader
+    for name, array in {"x": raw.X, "the time": raw.more["time"]}.items():
+        bad = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
+        if bad.any():
+            raise DataError(
+                f"{name} is missing or infinite in {raw.place(int(bad.argmax()))}: drop such rows"
+            )
+    x, slopes, errors = derivatives(raw.X, raw.more["time"], raw.more.get("by"), seed)
+    notice = "x and y = dx/dt come from smoothing splines, y with the errors of its slopes"
+    more = {part: array for part, array in raw.more.items() if part == "weight"}
+    more = more or {"y_error": errors}
+    return replace(raw, X=x, y=slopes, more=more, notices=[*raw.notices, notice])
 
 
 def shape_points(X: np.ndarray, points: int | None) -> np.ndarray:

@@ -51,6 +51,7 @@ class Limits:
     memory: int | None = None
     seed: int = 0
     every: bool = False
+    why: str = "pass a larger max_samples to use more"
 
     def __post_init__(self) -> None:
         if self.max_samples is not None and self.max_samples < 2:
@@ -83,7 +84,7 @@ class Limits:
             raise DataError(
                 f"the {total} rows do not fit in the {sizes(self.memory or 0)} of memory available: split the file"
             )
-        why = "pass a larger max_samples to use more" if kept == self.asked else "more do not fit in memory"
+        why = self.why if kept == self.asked else "more do not fit in memory"
         return [f"a random subset of {kept} of the {total} rows is used (seed {self.seed}): {why}"]
 
 

@@ -46,6 +46,7 @@ class Totals:
         low, high: the range of each number of a row: x, y and scalars, end to end.
         kept: a uniform sample of the rows.
         also: what the plan adds up besides, or None.
+        missing: rows that were left out because numbers are missing.
     """
 
     rows: int
@@ -55,6 +56,7 @@ class Totals:
     high: np.ndarray
     kept: Kept
     also: Any = None
+    missing: int = 0
 
     @classmethod
     def of(cls, block: np.ndarray, first: int, chunks: Chunks, plan: Plan) -> Totals:
@@ -81,6 +83,7 @@ class Totals:
             np.maximum(self.high, other.high),
             self.kept + other.kept,
             None if self.also is None else self.also + other.also,
+            self.missing + other.missing,
         )
 
     @property
@@ -118,13 +121,20 @@ def of_piece(
 ) -> Totals | None:
     """The totals of a piece; None if it is empty."""
 
+    missing = 0
+
+    def left_out(rows: int) -> None:
+        nonlocal missing
+        missing += rows
+
     def blocks() -> Iterator[Totals]:
-        for first, block in piece.finite_blocks(chunks.labels):
+        for first, block in piece.finite_blocks(chunks.labels, None, chunks.dropna, left_out):
             yield Totals.of(block, first, chunks, plan)
             if told is not None:
                 told(len(block))
 
-    return add_up(blocks())
+    total = add_up(blocks())
+    return None if total is None else replace(total, missing=missing)
 
 
 def scan(chunks: Chunks, plan: Plan, client: Any = None, progress: Progress | None = None) -> Totals:

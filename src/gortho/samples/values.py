@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,18 @@ if TYPE_CHECKING:
     from gortho.samples.frame import Frame
 
 SCALAR = Scalar()
+
+
+def power_of_two(values: Tensor) -> float:
+    """The largest power of two that is no larger than the largest entry; 1 where all are zero.
+
+    >>> power_of_two(torch.tensor([0.3, -5.0]))
+    4.0
+    """
+    largest = float(values.abs().max())
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest > 0 else 1.0
+
+
 #: The fields that have one row for each sample.
 ROWS = ("x", "y", "point_scalars", "sample_scalars", "weights", "mask", "noise")
 
@@ -85,6 +98,20 @@ class Samples:
         """Mean square of the targets about their mean."""
         return float((self.y.double() - self.y.double().mean(0)).square().mean())
 
+    @property
+    def units(self) -> tuple[float, float]:
+        """The sizes of x and of y as powers of two: what is divided by them has squares that stay in range.
+
+        >>> Samples(torch.full((2, 1, 2), 1e200).double(), torch.ones(2)).units == (2.0**664, 1.0)
+        True
+        """
+        return power_of_two(self.x), power_of_two(self.y)
+
+    def in_units(self, x_unit: float, y_unit: float) -> Samples:
+        """The same samples with x and y in these units; a form does not change with one unit for all of x."""
+        noise = None if self.noise is None else self.noise / y_unit
+        return replace(self, x=self.x / x_unit, y=self.y / y_unit, noise=noise)
+
     def network_options(self) -> dict[str, Any]:
         """What a network must be told to take these samples."""
         counts = [0 if s is None else s.shape[-1] for s in self.scalars]
@@ -124,10 +151,6 @@ class Samples:
     def with_targets(self, y: Tensor, rep: Rep | None = None) -> Samples:
         """The same inputs with other targets."""
         return replace(self, y=y, rep=self.rep if rep is None else rep)
-
-    def in_units(self, unit: float) -> Samples:
-        """The same samples with targets in units of this size."""
-        return replace(self, y=self.y / unit, noise=None if self.noise is None else self.noise / unit)
 
     def in_frame(self, frame: Frame) -> Samples:
         """The same samples in the frame's coordinates: x → Wx, y → ρ(W)y."""

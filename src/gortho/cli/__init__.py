@@ -1,0 +1,7 @@
+"""The command line: `gortho discover`, `predict`, `check`, `demo`, `reproduce`, `data`, `train`."""
+
+from gortho.cli import measuring, predicting, searching  # noqa: F401 - they add their commands
+from gortho.cli.base import EXIT_CODES, EXITS, INTERRUPTED, as_options, main
+from gortho.cli.options import EFFORTS
+
+__all__ = ["EFFORTS", "EXITS", "EXIT_CODES", "INTERRUPTED", "as_options", "main"]

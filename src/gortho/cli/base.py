@@ -1,0 +1,79 @@
+"""The group of all commands: exit codes, and bad input answered with a sentence."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from typing import Any
+
+import click
+
+from gortho import __version__
+
+EXIT_CODES = {"FOUND": 0, "NONE": 3, "UNDERDETERMINED": 4}
+BAD_INPUT, INTERRUPTED = 2, 130
+EXITS = (
+    "Exit codes: 0 found or fine, 1 a check that does not hold, 2 bad input, 3 none, 4 underdetermined, "
+    "130 Ctrl-C before there was a result."
+)
+#: Arguments of Python that messages name, and that are options here.
+ARGUMENT = re.compile(
+    r"(?<!['\w-])(?:(x|y|scalars|points|output|decimal|drop|by|weight|derivative)=(?:'(\w+)')?|(?:(max_samples|scalars_per_point|y_error|dropna)\b(?:=(?:True)?)?))"
+)
+
+
+def as_options(message: str) -> str:
+    """A message with the names of arguments as the command line spells them.
+
+    >>> as_options("say which is the target by y=; points=2 and output='vector'; a larger max_samples")
+    'say which is the target by --y; --points 2 and --output vector; a larger --max-samples'
+    """
+
+    def spelled(match: re.Match[str]) -> str:
+        argument, word, alone = match.groups()
+        gap = " " if argument and match.end() < len(message) and message[match.end()] not in " ;,:." else ""
+        return f"--{argument or alone.replace('_', '-')}" + (f" {word}" if word else gap)
+
+    return ARGUMENT.sub(spelled, message)
+
+
+class Commands(click.Group):
+    """A group of commands that answer bad input with a sentence and exit code 2, not with a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="replace")  # a terminal that lacks a sign shows "?"
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of libraries; what matters is said by the commands
+                return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except KeyboardInterrupt:
+            click.echo("Interrupted before there was a result.", err=True)
+            ctx.exit(INTERRUPTED)
+        except (ValueError, OSError, ImportError, MemoryError) as error:
+            click.echo(f"Error: {as_options(str(error)) or type(error).__name__}", err=True)
+            ctx.exit(BAD_INPUT)
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EXITS,
+)
+@click.version_option(__version__, prog_name="gortho")
+def main() -> None:
+    """Find the quadratic form behind vector data, and predict with it.
+
+    \b
+    Examples:
+      gortho demo
+      gortho discover data.npz --output vector --report out.html --save run
+      gortho predict run new.csv --out predictions.csv
+      gortho check run new.csv
+      gortho reproduce --quick
+    """

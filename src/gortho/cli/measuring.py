@@ -1,0 +1,129 @@
+"""Commands that measure, make data and train: `gortho reproduce`, `gortho data` and `gortho train`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from gortho.cli.base import INTERRUPTED, main
+from gortho.cli.options import QUIET
+from gortho.toptag.commands import toptag
+from gortho.toptag.commands import train as train_toptag
+
+
+@main.command()
+@click.argument("tables", nargs=-1, metavar="[TABLE]... | toptag [DATA]...")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Small versions of all tables, in minutes: do things run, and point the right way?",
+)
+@click.option(
+    "--seeds", type=click.IntRange(1), help="Seeds for every method: 5 (toptag 3), or 1 when quick."
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=None,
+    help="Fits beside one another, one thread each; by default as many as there are cores.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder: results, or results-quick when quick.")
+@click.option("--tables-only", is_flag=True, help="Measure nothing; make the tables from the rows there are.")
+@click.option(
+    "--parts", metavar="A,B", help="toptag: only these of known, unknown, massive, baselines, fractions."
+)
+@click.option("--device", metavar="NAME", help="toptag: cpu or cuda; the GPU where there is one.")
+@QUIET
+def reproduce(
+    tables: tuple[str, ...],
+    quick: bool,
+    seeds: int | None,
+    workers: int | None,
+    out: Path | None,
+    tables_only: bool,
+    parts: str | None,
+    device: str | None,
+    quiet: bool,
+) -> None:
+    """Measure the paper's tables and figures again, with error bars, beside baselines.
+
+    TABLEs are regression, noise, suitability, samples and public; all by default. A full run takes hours of one core.
+    Ctrl-C loses only the fits in work: the same command goes on where it was, and the tables of what is there are
+    written either way.
+
+    toptag is a table of its own, on jets in DATA (see gortho data toptag); with --quick it takes 2,000 of them, or
+    makes 2,000 where DATA is left out, which needs gortho[hep].
+
+    \b
+    Examples:
+      gortho reproduce --quick
+      gortho reproduce regression noise --seeds 5 --workers 8
+      gortho reproduce toptag --quick
+      gortho reproduce toptag jets --parts known,unknown --device cuda
+    """
+    import os
+
+    from gortho.experiments import EXPERIMENTS
+    from gortho.experiments import reproduce as measure
+
+    if tables and tables[0] == "toptag":
+        from gortho.toptag.commands import pick_device
+        from gortho.toptag.reproduction import reproduce as measure_jets
+
+        page = measure_jets(
+            [Path(path) for path in tables[1:]],
+            out or Path("results-quick" if quick else "results"),
+            quick=quick,
+            seeds=seeds or (1 if quick else 3),
+            parts=[part.strip() for part in parts.split(",")] if parts else [],
+            device=pick_device(device),
+            workers=workers or os.cpu_count() or 1,
+            measure=not tables_only,
+            progress=not quiet,
+        )
+        click.echo(f"{page}")
+        return
+    unknown = [name for name in tables if name not in EXPERIMENTS]
+    if unknown:
+        raise ValueError(
+            f"no table {', '.join(unknown)}: choose from {', '.join(EXPERIMENTS)}, or toptag alone"
+        )
+    if parts or device:
+        raise ValueError(
+            "--parts and --device are for toptag: give toptag as the first table, or leave them out"
+        )
+    try:
+        pages = measure(
+            tables,
+            out or Path("results-quick" if quick else "results"),
+            quick=quick,
+            seeds=seeds or (1 if quick else 5),
+            workers=workers or os.cpu_count() or 1,
+            measure=not tables_only,
+            progress=not quiet,
+        )
+    except KeyboardInterrupt:
+        click.echo("Interrupted: rows so far are kept, and the same command goes on where it was.", err=True)
+        sys.stdout.flush()
+        # Its workers were ended amid their work: waiting for their pool may take forever.
+        os._exit(INTERRUPTED)
+    for page in pages:
+        click.echo(f"{page}")
+
+
+@main.group()
+def data() -> None:
+    """Make and import data sets."""
+
+
+data.add_command(toptag)
+
+
+@main.group()
+def train() -> None:
+    """Train models of known tasks."""
+
+
+train.add_command(train_toptag)

@@ -1,0 +1,62 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+#: Sizes of the search by effort: what differs from the default settings.
+EFFORTS: dict[str, dict[str, Any]] = {
+    "normal": {},
+    "quick": {"starts": 12, "generations": 3, "refits": 4, "predictor_steps": 150},
+}
+
+
+def options(*decorators: Callable) -> Callable:
+    """Several decorators as one, in the order of reading."""
+
+    def decorate(command: Callable) -> Callable:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+FILE = click.argument("file", type=click.Path(path_type=Path))
+RUN = click.argument("run", type=click.Path(path_type=Path))
+X = click.option(
+    "--x",
+    metavar="NAMES",
+    help="Columns of x, as E,px:pz, point by point; or the name of an array, or of one for each point: u,v.",
+)
+Y = click.option("--y", metavar="NAMES", help="Columns of the target, or the name of an array.")
+SCALARS = click.option(
+    "--scalars", metavar="NAMES", help="Quantities that do not change with the point of view: masses."
+)
+POINTS = click.option("--points", type=click.IntRange(1), metavar="P", help="Vectors in a sample.")
+SEED = click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same answer."
+)
+EFFORT = click.option(
+    "--effort",
+    type=click.Choice(list(EFFORTS)),
+    default="normal",
+    show_default=True,
+    help="A quick search has fewer starts, rounds, refits and steps: it takes less time and is less sure.",
+)
+QUIET = click.option("--quiet", is_flag=True, help="No progress bar.")
+DECIMAL = click.option(
+    "--decimal",
+    type=click.Choice([".", ","]),
+    default=".",
+    show_default=True,
+    help="Sign between whole and part in text files.",
+)
+DROP = click.option("--drop", metavar="NAMES", help="Columns of a table that are no coordinates.")
+JSON = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, and nothing else, to standard output."
+)

@@ -1,0 +1,83 @@
+"""Commands that use a saved run: `gortho predict` and `gortho check`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gortho.cli.base import EXITS, as_options, main
+from gortho.cli.options import DECIMAL, FILE, JSON, POINTS, RUN, SCALARS, X, Y, options
+
+if TYPE_CHECKING:  # what the commands need is imported where it is used
+    from gortho.discovery import Discovery
+
+
+@main.command(epilog=EXITS)
+@options(RUN, FILE, X, SCALARS, POINTS, DECIMAL)
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), help="Where to: .npz, .csv, .parquet or .h5."
+)
+def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
+    """Predict for the inputs in FILE with the saved RUN, row by row.
+
+    Columns are those that the run was found with, unless given. Tables of predictions have the columns of the target
+    in the run, or y, or y_0, y_1, ...; files of arrays have y. A run whose verdict is not FOUND predicts with its best
+    form, with a warning, and the exit code is 0.
+
+    \b
+    Example:
+      gortho predict run new.csv --out predictions.csv
+    """
+    from gortho.runs import load, read_for, scalars_of, target_columns
+    from gortho.samples import DataError, check_writable, write
+
+    if check_writable(out).resolve() == file.resolve():
+        raise DataError(f"{out} is the file that is read: choose another name for the predictions")
+    found = load(run)
+    _warn(found)
+    data = read_for(found, file, targets=False, **columns)
+    y = found.predict(data.X, scalars_of(data))
+    write(out, y, target_columns(found))
+    click.echo(f"{len(y)} predictions in {out}")
+
+
+@main.command(epilog=EXITS)
+@options(RUN, FILE, X, Y, SCALARS, POINTS, DECIMAL, JSON)
+@click.pass_context
+def check(ctx: click.Context, run: Path, file: Path, as_json: bool, **columns: Any) -> None:
+    """Does the saved RUN keep its promises on the data in FILE?
+
+    Measures the equivariance of its predictor on these inputs and, where FILE has targets, the error. They hold if the
+    relative equivariance error is at most 1e-8 and the error at most twice the one measured at discovery.
+
+    \b
+    Example:
+      gortho check run new.csv --json
+    """
+    from gortho.runs import certify, load, plain, read_for
+
+    found = load(run)
+    _warn(found)
+    data = read_for(found, file, targets=True if columns["y"] else None, **columns)
+    result = certify(found, data)
+    if as_json:
+        content = dataclasses.asdict(result) | {"holds": result.holds}
+        content["equivariance"] = [{"boost": b, "error": e} for b, e in result.equivariance.items()]
+        click.echo(json.dumps(plain(content), indent=1))
+    else:
+        for notice in data.notices:
+            click.echo(f"note: {as_options(notice)}", err=True)
+        click.echo(f"{run} ({found.candidate}) on {result.samples} samples of {file.name}")
+        click.echo(str(result))
+    ctx.exit(0 if result.holds else 1)
+
+
+def _warn(found: Discovery) -> None:
+    if found.form is None:
+        click.echo(
+            f"Warning: the form of this run was not accepted ({found.verdict}): {found.reason}", err=True
+        )

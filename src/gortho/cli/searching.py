@@ -1,0 +1,283 @@
+"""Commands that search for a form: `gortho discover` and `gortho demo`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gortho.cli.base import EXIT_CODES, EXITS, as_options, main
+from gortho.cli.options import (
+    DECIMAL,
+    DROP,
+    EFFORT,
+    EFFORTS,
+    FILE,
+    JSON,
+    POINTS,
+    QUIET,
+    SCALARS,
+    SEED,
+    X,
+    Y,
+    options,
+)
+from gortho.progress import Bar, interrupted_by_sigterm, keep_best_on_interrupt
+
+if TYPE_CHECKING:  # what the commands need is imported where it is used
+    from gortho.discovery import Discovery, Survey
+
+
+#: The share of a time budget that is the search's, however long reading took.
+LEAST_SHARE = 0.25
+
+
+@main.command(epilog=EXITS)
+@options(FILE, X, Y, SCALARS)
+@click.option(
+    "--scalars-per-point", is_flag=True, help="The columns of scalars belong to the points, in order."
+)
+@options(POINTS, DECIMAL)
+@click.option(
+    "--output",
+    default="scalar",
+    show_default=True,
+    metavar="KIND",
+    help='How the target transforms: scalar, vector, covector, conjugation, bilinear, form or "scalar + 2*vector".',
+)
+@click.option(
+    "--errors",
+    type=click.Choice(["auto", "absolute", "relative"]),
+    default="auto",
+    show_default=True,
+    help="What fits make small: errors of the target, errors relative to its size, or what works better.",
+)
+@click.option("--weight", metavar="NAME", help="Column, or array, of how much each sample counts.")
+@click.option("--y-error", metavar="NAMES", help="Columns, or an array, of standard errors of the target.")
+@DROP
+@click.option(
+    "--dropna", is_flag=True, help="Leave out rows with missing numbers, which are an error otherwise."
+)
+@click.option(
+    "--derivative",
+    metavar="TIME",
+    help="Rows are points x of trajectories at these times: the target is dx/dt, by smoothing splines.",
+)
+@click.option("--by", metavar="NAME", help="Column of numbers that tells trajectories apart.")
+@click.option("--set", "set_like", is_flag=True, help="The points of a sample have no order.")
+@click.option("--names", metavar="A,B,C", help="Names of the coordinates, for the law.")
+@SEED
+@click.option(
+    "--time-budget",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Make the search smaller, so that it takes about this long.",
+)
+@click.option(
+    "--max-samples",
+    type=click.IntRange(2),
+    metavar="N",
+    help="Use a random subset of so many rows, where there are more: 50000 by default.",
+)
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Read many rows on the workers of a Dask cluster: the address of its scheduler, tcp://HOST:PORT.",
+)
+@EFFORT
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Processes that the search runs on: the same answer, sooner.",
+)
+@click.option(
+    "--report", type=click.Path(path_type=Path), metavar="PATH.html", help="Write a report to look at."
+)
+@click.option(
+    "--save", type=click.Path(path_type=Path), metavar="DIR", help="Keep the run, for predict and check."
+)
+@options(JSON, QUIET)
+@click.pass_context
+def discover(
+    ctx: click.Context,
+    file: Path,
+    errors: str,
+    set_like: bool,
+    names: str | None,
+    time_budget: float | None,
+    dask: str | None,
+    effort: str,
+    workers: int,
+    report: Path | None,
+    save: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **reading: Any,
+) -> None:
+    """Find the quadratic form that the data in FILE respects.
+
+    FILE is a table (.csv, .tsv, also .gz, .parquet or a folder of them, .feather, .npy, .xlsx, .root) or holds arrays X
+    and y (.npz, .h5). Ctrl-C ends the search with the best form so far, which counts as underdetermined.
+
+    \b
+    Examples:
+      gortho discover data.npz --output vector --report out.html
+      gortho discover jets.csv --x E,px:pz --y mass --names E,px,py,pz
+      gortho discover orbit.csv --derivative t --by run
+      gortho discover pairs.parquet --points 2 --scalars m_0,m_1 --scalars-per-point --json
+    """
+    begun = time.perf_counter()
+    from gortho.runs import remembered, scalars_of
+
+    _check_destinations(report, save)
+    if reading["derivative"] is not None and reading["output"] == "scalar":
+        reading["output"] = "vector"
+    seen = _survey(file, dask, quiet, time_budget=time_budget, **reading)
+    data = seen.data
+    for notice in [] if quiet else data.notices:
+        click.echo(f"note: {as_options(notice)}", err=True)
+    labels = data.names if names is None else [name.strip() for name in names.split(",")]
+    found = _search(
+        data.X,
+        data.y,
+        effort,
+        quiet,
+        workers,
+        **{name: reading[name] for name in ("output", "seed", "max_samples")},
+        scalars=scalars_of(data),
+        sample_weight=data.weights,
+        errors=errors,
+        set_like=set_like,
+        names=labels,
+        time_budget=time_budget and max(time_budget - time.perf_counter() + begun, LEAST_SHARE * time_budget),
+        known=None if seen.totals is None else seen,
+    )
+    found = remembered(found, data)
+    found = dataclasses.replace(found, notices=tuple(as_options(notice) for notice in found.notices))
+    _hand_over(ctx, found, report, save, as_json)
+
+
+@main.command()
+@SEED
+@EFFORT
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path),
+    default="gortho-demo.html",
+    show_default=True,
+    help="Write a report to look at.",
+)
+@click.option("--save", type=click.Path(path_type=Path), metavar="DIR", help="Keep the run.")
+@QUIET
+@click.pass_context
+def demo(ctx: click.Context, seed: int, effort: str, report: Path, save: Path | None, quiet: bool) -> None:
+    """Find the form hidden in built-in data.
+
+    The data are 3000 samples of f(x) = 9 (x xᵀA)² + 2 x xᵀA in four dimensions, with a hidden A of group O(2,2).
+
+    \b
+    Example:
+      gortho demo --report demo.html
+    """
+    from gortho.tasks import synthetic
+
+    _check_destinations(report, save)
+    task = synthetic(samples=3000, seed=seed)
+    click.echo(f"Hidden in the data: {task.form}")
+    found = _search(task.x, task.y, effort, quiet, output=task.output, seed=seed)
+    if found.candidate is not None:
+        near, far = found.candidate.cosine(task.form), found.candidate.algebra_distance(task.form)
+        click.echo(f"Found beside truth: |cos| = {near:.6f} (1 is equal), d_PA = {far:.1g} (0 is equal)")
+    _hand_over(ctx, found, report, save)
+
+
+def _check_destinations(report: Path | None, save: Path | None) -> None:
+    """Find out before the search, not after it, that a result could not be written."""
+    if report is not None:
+        import gortho.report.page  # noqa: F401 - is the extra installed?
+
+        if report.suffix.lower() not in (".html", ".htm"):
+            raise ValueError(f"--report {report}: the report is a page, give a name that ends in .html")
+        if report.is_dir() or not report.parent.is_dir():
+            raise ValueError(f"--report {report}: there is no folder {report.parent} to write it to")
+        if not os.access(report if report.exists() else report.parent, os.W_OK):
+            raise ValueError(f"--report {report}: it cannot be written to, choose another place")
+    if save is not None:
+        from gortho.discovery.saving import check_writable
+
+        try:
+            check_writable(save)
+        except ValueError as error:
+            raise ValueError(f"--save {error}") from None
+
+
+def _survey(file: Path, dask: str | None, quiet: bool, **reading: Any) -> Survey:
+    """Read the samples, with a progress bar where they are many."""
+    from gortho.discovery.large import survey
+
+    def progress(rows: int, total: int | None) -> None:
+        bar("reading", rows / total if total else 0.0, f"{rows:,}{f' of {total:,}' if total else ''} rows")
+
+    with interrupted_by_sigterm(), Bar(hidden=quiet) as bar, _client(dask) as client:
+        return survey(file, client=client, progress=progress, **reading)
+
+
+@contextmanager
+def _client(address: str | None) -> Iterator[Any]:
+    """A client of the Dask cluster at an address; None without one."""
+    if address is None:
+        yield None
+        return
+    try:
+        from dask.distributed import Client
+    except ImportError:
+        raise ImportError("--dask needs Dask: pip install 'gortho[large]'") from None
+    with Client(address) as client:
+        yield client
+
+
+def _search(x: Any, y: Any, effort: str, quiet: bool, workers: int = 1, **options: Any) -> Discovery:
+    """Discover, with a progress bar and a Ctrl-C that keeps the best so far."""
+    import gortho
+
+    settings = gortho.Settings(**EFFORTS[effort], workers=workers)
+    with Bar(hidden=quiet) as bar, keep_best_on_interrupt():
+        return gortho.discover(x, y, settings=settings, watch=bar, **options)
+
+
+def _hand_over(
+    ctx: click.Context, found: Discovery, report: Path | None, save: Path | None, as_json: bool = False
+) -> None:
+    """Print and write the result, and leave with the exit code of its verdict."""
+    from gortho.runs import summary
+
+    click.echo(json.dumps(summary(found), indent=1, allow_nan=False) if as_json else str(found))
+    if save is not None:
+        _written("Saved run", found.save, save, as_json)
+    if report is not None:
+        _written("Report", found.to_html, report, as_json)
+    ctx.exit(EXIT_CODES[found.verdict.name])
+
+
+def _written(what: str, write: Callable[[Path], Path], path: Path, as_json: bool) -> None:
+    """Write a result, if need be to a folder for temporary files: a full disk shall not cost an hour of search."""
+    try:
+        write(path)
+        click.echo(f"{what}: {path}", err=as_json)
+    except OSError as error:
+        click.echo(f"Error: {path} could not be written: {error}", err=True)
+        try:
+            other = write(Path(tempfile.mkdtemp(prefix="gortho-")) / path.name)
+            click.echo(f"{what}, in another place: {other}", err=True)
+        except OSError:
+            click.echo(f"{what}: lost, as there is no other place to write it to", err=True)

@@ -1,0 +1,224 @@
+"""Saved discoveries: written whole or not at all, and read back only as they were written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as tensor_bytes
+from torch import Tensor
+
+from gortho.checkpoints import write_whole
+from gortho.discovery.predictor import Kind, build_network
+from gortho.discovery.result import Discovery, Peer, Provenance, Restart, Source
+from gortho.discovery.search import Errors
+from gortho.discovery.verdict import Verdict, evidence_from
+from gortho.forms import QuadraticForm
+from gortho.nn.framed import InFrame
+
+FORMAT = "gortho discovery 4"
+FILE = "discovery.json"
+#: Bytes that must be free before a search whose run is to be saved: more than a run takes.
+ROOM = 20_000_000
+#: Fields that JSON takes as they are.
+PLAIN = (
+    "reason", "advice", "confidence", "output", "names", "refits", "network_options", "notices", "columns"
+)  # fmt: skip
+#: Parts of a stored network that follow from the form.
+DERIVED = ("form.", "net.form.", "back")
+
+
+def check_writable(directory: Path) -> None:
+    """Find out, by doing it, that a run can be saved there; makes the directory."""
+    if directory.exists() and not directory.is_dir():
+        raise ValueError(f"{directory} is a file: give a directory")
+    probe = directory / f".{FILE}.{os.getpid()}.tmp"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"?")
+        probe.unlink()
+    except OSError as error:
+        raise ValueError(
+            f"{directory} cannot be written to ({error.strerror}): choose another directory"
+        ) from None
+    free = shutil.disk_usage(directory).free
+    if free < ROOM:
+        raise ValueError(f"{directory} has {free / 1e6:.0f} MB left: a run needs up to {ROOM / 1e6:.0f} MB")
+
+
+def save(found: Discovery, directory: Path) -> Path:
+    """Write a discovery: the weights under a name that tells their content, then the file that names them.
+
+    A kill, a full disk or a second writer leaves the run that was there before, or a new one, never a mixture.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    before = _weights_named_in(directory)
+    content = _as_json(found)
+    weights = _network_bytes(found)
+    if weights is not None:
+        digest = hashlib.sha256(weights).hexdigest()
+        content["weights"] = {"file": f"network-{digest[:12]}.safetensors", "sha256": digest}
+        write_whole(directory / content["weights"]["file"], lambda path: path.write_bytes(weights))
+    content["sha256"] = _digest(content)
+    text = json.dumps(content, indent=1)
+    write_whole(directory / FILE, lambda path: path.write_text(text, encoding="utf-8"))
+    if before is not None and before != content.get("weights", {}).get("file"):
+        (directory / before).unlink(missing_ok=True)
+    return directory
+
+
+def load(directory: Path) -> Discovery:
+    """Read what `save` wrote, or say what is missing, damaged or of another version."""
+    path = directory / FILE
+    if not path.is_file():
+        raise FileNotFoundError(f"{directory} holds no {FILE}: give a directory written by save")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        kind = content["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is not a saved discovery ({error!r})") from None
+    if kind != FORMAT:
+        raise ValueError(
+            f"{path} is not a saved discovery of this version: {_writer(content)} wrote {kind!r}, and {FORMAT!r} is "
+            "read: make it again, or read it with that version"
+        )
+    if content.pop("sha256", None) != _digest(content):
+        raise ValueError(
+            f"{path} was damaged or changed since {_writer(content)} wrote it: its checksum is wrong"
+        )
+    del content["format"]
+    weights = content.pop("weights", None)
+    found = _of_json(content, path)
+    if weights is None:
+        return found
+    return replace(found, network=_network(directory / weights["file"], weights["sha256"], found))
+
+
+def _network(path: Path, digest: str, found: Discovery) -> InFrame:
+    """The predictor from its file, if that is the one that was written with the run."""
+    writer = f"gortho {found.provenance.versions.get('gortho', 'of unknown version')}"
+    if not path.is_file():
+        raise ValueError(
+            f"{path} is missing: {writer} wrote it beside {FILE}, copy it there or make the run again"
+        )
+    stored = path.read_bytes()
+    if hashlib.sha256(stored).hexdigest() != digest:
+        raise ValueError(
+            f"{path} is damaged or belongs to another run: its checksum is not the one {writer} wrote"
+        )
+    try:
+        return _network_of(load_tensors(stored), found)
+    except (SafetensorError, RuntimeError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} does not fit this version; {writer} wrote it ({error})") from None
+
+
+def _writer(content: dict[str, Any]) -> str:
+    try:
+        return f"gortho {content['provenance']['versions']['gortho']}"
+    except (KeyError, TypeError):
+        return "an unknown version of gortho"
+
+
+def _digest(content: dict[str, Any]) -> str:
+    """The checksum of JSON values, however they are laid out."""
+    text = json.dumps(json.loads(json.dumps(content)), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _weights_named_in(directory: Path) -> str | None:
+    """The file of weights of the run that is there already."""
+    try:
+        return json.loads((directory / FILE).read_text(encoding="utf-8"))["weights"]["file"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _as_json(found: Discovery) -> dict[str, Any]:
+    p = found.provenance
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "verdict": found.verdict.name,
+        "candidate": None if found.candidate is None else json.loads(found.candidate.to_json()),
+        "entry_errors": None if found.entry_errors is None else found.entry_errors.tolist(),
+        "eigenvalue_errors": None if found.eigenvalue_errors is None else found.eigenvalue_errors.tolist(),
+        "evidence": None if found.evidence is None else asdict(found.evidence),
+        "peers": [asdict(peer) for peer in found.peers],
+        "certificate": list(found.certificate.items()),
+        "free_certificate": list(found.free_certificate.items()),
+        "restarts": [vars(r) | {"form": json.loads(r.form.to_json())} for r in found.restarts],
+        "held_out": None if found.held_out is None else [part.tolist() for part in found.held_out],
+        "provenance": asdict(p) | {"errors": p.errors.name, "predictor": p.predictor and p.predictor.name},
+    }
+    return content | {name: getattr(found, name) for name in PLAIN}
+
+
+def _of_json(content: dict[str, Any], path: Path) -> Discovery:
+    known = {field.name for field in fields(Discovery)} - {"network"}
+    for told, names in (("has no", known - set(content)), ("holds", set(content) - known)):
+        if names:
+            raise ValueError(
+                f"{path} {told} {', '.join(sorted(names))}: {_writer(content)} wrote it, make it again"
+            )
+    try:
+        candidate, evidence = content["candidate"], content["evidence"]
+        made: dict[str, Any] = {
+            "candidate": None if candidate is None else _form(candidate),
+            "verdict": Verdict[content["verdict"]],
+            "evidence": None if evidence is None else evidence_from(evidence),
+            "peers": tuple(Peer(**peer) for peer in content["peers"]),
+            "restarts": tuple(Restart(**(r | {"form": _form(r["form"])})) for r in content["restarts"]),
+            "provenance": _provenance(content["provenance"]),
+        }
+        for name in ("names", "notices", "columns"):
+            made[name] = tuple(content[name])
+        for name in ("certificate", "free_certificate"):
+            made[name] = {float(b): float(e) for b, e in content[name]}
+        for name in ("entry_errors", "eigenvalue_errors"):
+            made[name] = None if content[name] is None else np.array(content[name])
+        if content["held_out"] is not None:
+            made["held_out"] = tuple(np.array(part) for part in content["held_out"])
+        return Discovery(**content | made)
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} is not a saved discovery: {_writer(content)} wrote it ({error!r})"
+        ) from None
+
+
+def _form(content: dict[str, Any]) -> QuadraticForm:
+    return QuadraticForm.from_json(json.dumps(content))
+
+
+def _provenance(content: dict[str, Any]) -> Provenance:
+    source = content["source"]
+    if source is not None:
+        columns = {part: tuple(names) for part, names in source["columns"].items()}
+        source = Source(source["file"], columns)
+    kind = content["predictor"]
+    return Provenance(
+        **content | {"errors": Errors[content["errors"]], "predictor": kind and Kind[kind], "source": source}
+    )
+
+
+def _network_bytes(found: Discovery) -> bytes | None:
+    if found.network is None:
+        return None
+    stored = found.network.state_dict()
+    state = {name: v.contiguous() for name, v in stored.items() if not name.startswith(DERIVED)}
+    return tensor_bytes(state | {"A": found.network.net.form.value().matrix})
+
+
+def _network_of(state: dict[str, Tensor], found: Discovery) -> InFrame:
+    """The predictor from its stored weights and form in the frame."""
+    net = build_network(QuadraticForm(state.pop("A")), found.output, found.network_options)
+    whole = InFrame(net, state["W"], float(state["unit"]), found.candidate, float(state["x_unit"]))
+    derived = {k: v for k, v in whole.state_dict().items() if k.startswith(DERIVED)}
+    whole.load_state_dict(state | derived)
+    return whole

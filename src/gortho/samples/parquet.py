@@ -1,0 +1,123 @@
+"""Parquet files, and folders of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import chunks, tables
+from .chunks import Piece
+from .errors import DataError, missing
+from .tables import Table
+
+
+def parquet_files(folder: Path) -> list[Path]:
+    """The Parquet files in a folder and below it, in the order of their names; hidden ones are left out."""
+    files = [
+        file
+        for file in sorted(folder.rglob("*.parquet"))
+        if file.is_file() and not any(part[0] in "._" for part in file.relative_to(folder).parts)
+    ]
+    if not files:
+        raise DataError("it is a directory without .parquet files: give a folder of Parquet files, or a file")
+    return files
+
+
+@contextmanager
+def whole() -> Iterator[None]:
+    """Within: what pyarrow says of a bad file is said as a DataError."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"the file is truncated or damaged ({error}): write it again") from None
+
+
+def parquet_table(path: Path) -> Table:
+    """A Parquet file, or those of a folder one after the other. The first of them has the header."""
+    import pyarrow.parquet as pq
+
+    folder = path.is_dir()
+    files = parquet_files(path) if folder else [path]
+    names = [file.relative_to(path).as_posix() if folder else file.name for file in files]
+    headers: list[list[str]] = []
+    groups: list[list[int]] = []  # rows of the row groups of each file
+    for file, name in zip(files, names):
+        try:
+            with whole():
+                found = pq.read_metadata(file)
+                headers.append(list(found.schema.to_arrow_schema().names))
+        except DataError as error:
+            raise DataError(f"{name}: {error}" if folder else str(error)) from None
+        groups.append([found.row_group(k).num_rows for k in range(found.num_row_groups)])
+    firsts = np.cumsum([0, *(sum(rows) for rows in groups)]).tolist()
+
+    where = partial(_where, firsts, names if folder else None)
+
+    def pieces(columns: list[str]) -> list[Piece]:
+        made = []
+        for file, name, header, first, rows in zip(files, names, headers, firsts, groups):
+            for column in columns:
+                if column not in header:
+                    raise DataError(f"{name}: {missing('column', column, header)}")
+            for start, several in _runs(rows):
+                read = partial(parquet_blocks, file.absolute(), columns, several)
+                place = partial(_where, [first], [name] if folder else None)
+                made.append(Piece(first + start, read, place, name if folder else ""))
+        return made
+
+    return Table(headers[0], pieces, firsts[-1], where)
+
+
+def _where(firsts: list[int], names: list[str] | None, row: int) -> str:
+    """Where a row stands, by its number over all files, in words."""
+    k = bisect_right(firsts, row) - 1
+    return f"row {row}" if names is None else f"row {row - firsts[k]} of {names[k]}"
+
+
+def _runs(rows: list[int]) -> Iterator[tuple[int, list[int]]]:
+    """Neighbouring row groups of about a piece together: the number of the first row, and the groups."""
+    start = held = 0
+    several: list[int] = []
+    for group, count in enumerate(rows):
+        several.append(group)
+        held += count
+        if held >= chunks.PIECE or group == len(rows) - 1:
+            yield start, several
+            start, held, several = start + held, 0, []
+
+
+def parquet_blocks(
+    path: Path, columns: list[str], groups: list[int], rows: int | None = None
+) -> Iterator[np.ndarray]:
+    """Columns of some row groups of a Parquet file, block by block."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def numeric(kind: Any) -> bool:
+        tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+        return any(test(kind) for test in tests)
+
+    with whole(), pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(rows or max(1, tables.BLOCK // len(columns)), groups, columns):
+            for name in columns:
+                kind = batch.schema.field(name).type
+                if not numeric(kind):
+                    raise DataError(
+                        f"column {name!r} has type {kind}, first value {batch.column(name)[0].as_py()!r}, not numbers: "
+                        "convert or drop it"
+                    )
+            yield np.stack(
+                [
+                    batch.column(name).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+                    for name in columns
+                ],
+                axis=1,
+            )

@@ -1,0 +1,65 @@
+"""Columns that may be no coordinates: identifiers, dates, categories, whole numbers among real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+#: Beyond this size all floating-point numbers are whole.
+EXACT = 2.0**53
+#: Fewer rows than this tell nothing about a column.
+LEAST_ROWS = 20
+#: A column with at most so many values, each in so many rows on average, may be a category.
+VALUES, ROWS_EACH = 20, 5
+#: Ranges of whole numbers that clocks and calendars write: years, seconds and milliseconds since 1970.
+CLOCKS = {
+    "a year": (1900, 2100),
+    "seconds since 1970": (1e9, 2.2e9),
+    "milliseconds since 1970": (1e12, 2.2e12),
+}
+
+
+def suspects(X: np.ndarray, names: Sequence[str]) -> list[str]:
+    """A notice that names the columns of X ``(N, n)`` or ``(N, p, n)`` that may be no coordinates, if there are any.
+
+    Whole numbers are suspicious only beside real ones: indices of a lattice are coordinates.
+
+    >>> x = np.random.default_rng(0).normal(size=(30, 2))
+    >>> suspects(np.column_stack([np.arange(30), x]), ["event", "px", "py"])[0][:60]
+    "some columns may be no coordinates: 'event' (counts the rows)"
+    """
+    flat = X.reshape(-1, X.shape[-1])
+    whole = ((flat == np.round(flat)) & (np.abs(flat) < EXACT)).all(axis=0)
+    if len(X) < LEAST_ROWS or not whole.any():
+        return []
+    found = {name: _kind(flat[:, k], bool(whole.all())) for k, name in enumerate(names) if whole[k]}
+    told = [f"{name!r} ({kind})" for name, kind in found.items() if kind]
+    if not told:
+        return []
+    return [
+        f"some columns may be no coordinates: {', '.join(told)}. A form takes squares and products of them: leave out "
+        "what has none, or give it as scalars="
+    ]
+
+
+def _kind(values: np.ndarray, lattice: bool) -> str:
+    """What a column of whole numbers looks like; "" if nothing but coordinates, as in a lattice."""
+    distinct = np.unique(values)
+    low, high = distinct[0], distinct[-1]
+    if low == high:
+        return ""  # said elsewhere
+    if len(distinct) == len(values) and high - low == len(values) - 1:
+        return "counts the rows"
+    if low >= 19000101 and high <= 21001231:
+        month, day = distinct // 100 % 100, distinct % 100
+        if ((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)).all():
+            return "dates as YYYYMMDD"
+    for name, (first, last) in CLOCKS.items():
+        if low >= first and high <= last:
+            return name
+    if lattice:
+        return ""
+    if len(distinct) <= VALUES and len(distinct) * ROWS_EACH <= len(values):
+        return f"{len(distinct)} values only, a category?"
+    return "whole numbers"

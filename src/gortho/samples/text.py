@@ -1,0 +1,233 @@
+"""Tables of text, .csv and .tsv, plain or compressed: found out how they are written, and read block by block."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import itertools
+import re
+import sys
+import warnings
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from . import tables
+from .chunks import Piece
+from .errors import DataError, listed
+from .tables import Table
+
+WHITESPACE = r"\s+"
+READABLE = {"", "#n/a", "<na>", "n/a", "na", "none", "null", "true", "false"}  # missing, or logical
+DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a text table is written: the delimiter, the sign of decimals, the header and the lines down to it."""
+
+    path: Path
+    delimiter: str
+    decimal: str
+    header: list[str]
+    skip: int
+    comments: bool = False  # below the header
+
+
+def text_table(path: Path, decimal: str) -> Table:
+    """A text table: the delimiter is found from the header; lines that begin with # are comments."""
+    layout = _layout(path.absolute(), decimal)
+
+    def where(row: int) -> str:
+        below = (number for number, _ in _cells(path, layout.delimiter) if number > layout.skip)
+        return f"line {next(itertools.islice(below, row, None))}"
+
+    def pieces(columns: list[str]) -> list[Piece]:
+        return [Piece(0, partial(text_blocks, layout, columns), where)]
+
+    return Table(layout.header, pieces, None, where)
+
+
+def _layout(path: Path, decimal: str) -> Layout:
+    """The header is the first line that is no comment, or the comment above it where that line holds numbers."""
+    above, first, comments = "", "", 0
+    with _readable(), _open_text(path) as file:
+        for number, line in enumerate(file, 1):
+            if line.strip() and not line.lstrip().startswith("#"):
+                first = line
+                break
+            above, comments = (line, number) if line.strip() else (above, comments)
+    delimiter = _delimiter(first or above)
+    skip, cells = next(_cells(path, delimiter), (0, []))
+    if all(_is_number(cell, decimal) for cell in cells):
+        named = next(_split([above.lstrip().lstrip("#").strip()], delimiter), (0, []))[1] if above else []
+        if not named or (cells and len(named) != len(cells)):
+            shown = f"its first line holds numbers ({listed(cells)}); put" if cells else "put"
+            raise DataError(f"the file has no header: {shown} a line with the names of the columns first")
+        skip, cells = comments, named
+    return Layout(path, delimiter, decimal, cells, skip, _has_comments(path))
+
+
+def _has_comments(path: Path) -> bool:
+    """Whether any line but the first begins with #."""
+    with _readable(), _open_bytes(path) as file:
+        last = b""
+        while block := file.read(1 << 22):
+            if b"\n#" in last + block:
+                return True
+            last = block[-1:]
+    return False
+
+
+class _Uncommented(io.TextIOBase):
+    """Lines of a file that are no comments, as a file to read from."""
+
+    def __init__(self, lines: Iterator[str]):
+        self.lines, self.left = lines, ""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> str:
+        size = sys.maxsize if size is None or size < 0 else size
+        parts, held = [self.left], len(self.left)
+        while held < size and (line := next(self.lines, "")):
+            if not line.lstrip().startswith("#"):
+                parts.append(line)
+                held += len(line)
+        text = "".join(parts)
+        self.left = text[size:]
+        return text[:size]
+
+
+@contextmanager
+def _below(layout: Layout) -> Iterator[Any]:
+    """What pandas reads, and how many lines of it to skip: the file, or its lines without comments."""
+    if not layout.comments:
+        yield layout.path, layout.skip
+        return
+    with _open_text(layout.path) as file:
+        yield _Uncommented(itertools.islice(file, layout.skip, None)), 0
+
+
+def text_blocks(layout: Layout, columns: list[str], rows: int | None = None) -> Iterator[np.ndarray]:
+    """Columns of a text file below its header, block by block."""
+    import pandas as pd
+
+    explained, header = False, layout.header
+    try:
+        with (
+            warnings.catch_warnings(),
+            _readable(),
+            _below(layout) as (source, skip),
+            pd.read_csv(
+                source,
+                sep=layout.delimiter,
+                header=None,
+                names=header,
+                skiprows=skip,
+                index_col=False,
+                dtype={name: np.float64 if name in columns else str for name in header},
+                skipinitialspace=True,
+                encoding="utf-8-sig",
+                decimal=layout.decimal,
+                chunksize=rows or max(1, tables.BLOCK // len(header)),
+            ) as reader,
+        ):
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            for chunk in reader:
+                block = chunk[columns].to_numpy(np.float64)
+                if not explained and np.isnan(block).any():  # missing cells, or short lines
+                    _explain(layout, columns)
+                    explained = True
+                yield block
+    except DataError:
+        raise
+    except pd.errors.EmptyDataError:  # a header, and nothing below it
+        return
+    except (ValueError, pd.errors.ParserWarning) as error:
+        _explain(layout, columns)
+        raise DataError(f"the file cannot be read as a table: {error}") from None
+
+
+def _delimiter(line: str) -> str:
+    bare = re.sub(r'"[^"]*"', "", line.strip("\n"))
+    found = max(",;\t", key=bare.count)
+    return found if found in bare else WHITESPACE if len(line.split()) > 1 else ","
+
+
+def _open_bytes(path: Path) -> Any:
+    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else open(path, "rb")
+
+
+def _open_text(path: Path) -> TextIO:
+    return io.TextIOWrapper(_open_bytes(path), encoding="utf-8-sig", newline="")
+
+
+def _cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each line that is neither blank nor a comment, with its line number, counted from 1."""
+    with _readable(), _open_text(path) as file:
+        yield from _split(file, delimiter)
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Within: what is wrong with the bytes of a text file is said as a DataError."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        found = error.object[error.start : error.start + 1]
+        raise DataError(f"the text is not UTF-8: it contains the byte {found!r}: save it as UTF-8") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"the file is truncated or damaged ({error}): write it again") from None
+
+
+def _split(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    if delimiter == WHITESPACE:
+        numbered = ((number, line.split()) for number, line in enumerate(lines, 1))
+        yield from ((number, cells) for number, cells in numbered if cells and not cells[0].startswith("#"))
+        return
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+    try:
+        for row in reader:
+            cells = [cell.strip() for cell in row]
+            if cells not in ([], [""]) and not cells[0].startswith("#"):
+                yield reader.line_num, cells
+    except csv.Error as error:
+        raise DataError(f"line {reader.line_num} cannot be read: {error}") from None
+
+
+def _is_number(cell: str, decimal: str = ".") -> bool:
+    try:
+        float(cell.replace(decimal, "."))
+    except ValueError:
+        return False
+    return "_" not in cell and (decimal == "." or "." not in cell)
+
+
+def _explain(layout: Layout, columns: list[str]) -> None:
+    """Raises a DataError for the first line with a wrong number of cells or a cell that is no number."""
+    header = layout.header
+    wanted = [(header.index(name), name) for name in columns]
+    for line, cells in _cells(layout.path, layout.delimiter):
+        if line <= layout.skip:
+            continue
+        if len(cells) != len(header):
+            raise DataError(
+                f"line {line} has {len(cells)} cells and the header has {len(header)}: give each line as many"
+            )
+        for place, name in wanted:
+            cell = cells[place]
+            if cell.lower() in READABLE or _is_number(cell, layout.decimal):
+                continue
+            fix = "replace it by a number, or drop the line, or the column by drop="
+            if DECIMAL_COMMA.fullmatch(cell):
+                fix = "it has a decimal comma: say so by decimal=','"
+            raise DataError(f"line {line}, column {name!r}: {cell!r} is not a number: {fix}")

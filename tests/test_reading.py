@@ -1,0 +1,325 @@
+"""Files of other kinds, columns that are no coordinates, missing numbers, weights and trajectories."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import gortho
+from gortho import Settings, Verdict, cli
+from gortho.samples import DataError, derivatives, read
+from gortho.samples.suspects import suspects
+
+SMALL = Settings(starts=10, generations=2, refits=4, predictor_steps=100)
+NAMES = ["E", "px", "py"]
+
+
+def table(rows=300, seed=0):
+    x = np.random.default_rng(seed).normal(size=(rows, 3))
+    q = x[:, 0] ** 2 - x[:, 1] ** 2 - x[:, 2] ** 2
+    return pd.DataFrame(np.column_stack([x, q]), columns=[*NAMES, "y"])
+
+
+def call(*arguments):
+    return CliRunner().invoke(cli.main, [str(a) for a in arguments], catch_exceptions=False)
+
+
+def same(data, frame):
+    np.testing.assert_allclose(data.X, frame[NAMES].to_numpy(), rtol=1e-14)
+    np.testing.assert_allclose(data.y, frame["y"].to_numpy(), rtol=1e-14)
+    assert data.names == tuple(NAMES)
+
+
+# Kinds of files
+
+
+def write_as(frame, path):
+    if path.name.endswith((".csv", ".csv.gz")):
+        frame.to_csv(path, index=False)
+    elif path.suffix == ".feather":
+        frame.to_feather(path)
+    elif path.suffix == ".npy":
+        np.save(path, frame.to_records(index=False))
+    elif path.suffix == ".xlsx":
+        pytest.importorskip("openpyxl")
+        frame.to_excel(path, index=False)
+    else:
+        uproot = pytest.importorskip("uproot")
+        with uproot.recreate(path) as file:
+            file.mktree("events", {name: "float64" for name in frame})
+            file["events"].extend({name: frame[name].to_numpy() for name in frame})
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.feather", "a.npy", "a.xlsx", "a.root"])
+def test_every_kind_of_table_holds_the_same(tmp_path, name):
+    frame = table()
+    path = write_as(frame, tmp_path / name)
+    same(read(path), frame)
+    with pytest.raises(DataError, match="there is no column 'mass'"):
+        read(path, y="mass")
+    seen = gortho.survey(path, max_samples=100)
+    assert seen.rows == 300 and len(seen.data.X) == 100
+
+
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.feather", "a.npy", "a.xlsx", "a.root"])
+def test_damaged_files_are_named(tmp_path, name):
+    path = write_as(table(), tmp_path / name)
+    path.write_bytes(path.read_bytes()[: int(0.6 * path.stat().st_size)])
+    with pytest.raises(DataError, match=name):
+        read(path)
+
+
+def test_a_matrix_has_numbered_columns(tmp_path):
+    np.save(tmp_path / "a.npy", table().to_numpy())
+    assert read(tmp_path / "a.npy", y="x3").names == ("x0", "x1", "x2")
+    with pytest.raises(DataError, match="say which is the target by y="):
+        read(tmp_path / "a.npy")
+
+
+def test_text_columns_are_named_in_every_kind(tmp_path):
+    frame = table().assign(day=pd.Timestamp("2026-01-01"), kind="muon")
+    frame.to_feather(tmp_path / "a.feather")
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    for path in (tmp_path / "a.feather", tmp_path / "a.csv"):
+        with pytest.raises(DataError, match="column 'day'"):
+            read(path)
+        with pytest.raises(DataError, match="column 'kind'"):
+            read(path, drop="day")
+        same(read(path, drop="day,kind"), frame)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_comment_lines(tmp_path, packed):
+    frame = table(50)
+    lines = frame.to_csv(index=False).splitlines()
+    lines = ["# made by hand", "#", *lines[:10], "# a new day", *lines[10:], "# the end"]
+    path = tmp_path / ("a.csv.gz" if packed else "a.csv")
+    text = "\n".join(lines) + "\n"
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    same(read(path), frame)
+    path = tmp_path / "b.csv"
+    path.write_text(text.replace(lines[15], lines[15] + "x"))
+    with pytest.raises(DataError, match="line 16"):
+        read(path)
+
+
+def test_a_comment_names_the_columns_where_nothing_else_does(tmp_path):
+    frame = table(50)
+    np.savetxt(tmp_path / "a.csv", frame.to_numpy(), header="run 7\nE px py y", fmt="%.17g")
+    same(read(tmp_path / "a.csv"), frame)
+    np.savetxt(
+        tmp_path / "b.csv", frame.to_numpy(), header="seven words that are no names at all", fmt="%.17g"
+    )
+    with pytest.raises(DataError, match="no header"):
+        read(tmp_path / "b.csv")
+
+
+def test_signs_of_comments_within_cells_stay(tmp_path):
+    frame = table(50).assign(colour="#ff0000")
+    frame[["E", "colour", "px", "py", "y"]].to_csv(tmp_path / "a.csv", index=False)
+    same(read(tmp_path / "a.csv", drop="colour"), frame)
+
+
+@pytest.mark.parametrize("text", ["E,px,py,y\n", "# E px py y\n", "E,px,py,y\n\n"])
+def test_a_header_alone(tmp_path, text):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(DataError, match="empty"):
+        read(tmp_path / "a.csv")
+    with pytest.raises(DataError, match="empty"):
+        gortho.survey(tmp_path / "a.csv")
+    result = call("discover", tmp_path / "a.csv", "--quiet")
+    assert result.exit_code == 2 and "Traceback" not in result.stderr
+
+
+# Missing numbers
+
+
+def test_missing_numbers_are_refused_or_left_out(tmp_path):
+    frame = table()
+    frame.loc[[3, 17], "px"] = np.nan
+    frame.loc[40, "y"] = np.nan
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(DataError, match=r"line 5, column 'px'.*dropna"):
+        read(tmp_path / "a.csv")
+    data = read(tmp_path / "a.csv", dropna=True)
+    same(data, frame.dropna())
+    assert "3 of 300 rows were left out because a number is missing" in data.notices
+    seen = gortho.survey(tmp_path / "a.csv", max_samples=100, dropna=True)
+    assert seen.rows == 297 and np.isfinite(seen.data.X).all()
+    assert any("3 of 300 rows were left out" in notice for notice in seen.data.notices)
+    with pytest.raises(DataError, match="dropna"):
+        gortho.survey(tmp_path / "a.csv", max_samples=100)
+    frame.loc[5, "E"] = np.inf
+    frame.to_csv(tmp_path / "b.csv", index=False)
+    with pytest.raises(DataError, match="infinite"):
+        read(tmp_path / "b.csv", dropna=True)
+
+
+# Columns that are no coordinates
+
+
+def test_a_constant_column_is_no_coordinate(tmp_path):
+    frame = table()
+    frame.insert(0, "year", 2026.0)
+    frame["y"] = np.square(frame[NAMES]).sum(axis=1)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    found = gortho.discover(frame[["year", *NAMES]], frame["y"], settings=SMALL)
+    assert found.verdict is Verdict.UNDERDETERMINED and "year is 2026" in found.reason
+    points = np.stack([frame[["year", *NAMES]].to_numpy()] * 2, axis=1)
+    assert "x0 is 2026" in gortho.discover(points, frame["y"], settings=SMALL).reason
+    result = call("discover", tmp_path / "a.csv", "--quiet")
+    assert result.exit_code == 4 and "year is 2026" in result.stdout and "--drop" in result.stdout
+    assert read(tmp_path / "a.csv", drop="year").names == tuple(NAMES)
+
+
+def test_suspects():
+    rng = np.random.default_rng(0)
+    x, lattice = rng.normal(size=(200, 2)), rng.integers(-30, 30, size=(200, 3))
+    columns = {
+        "counts the rows": rng.permutation(200) + 5,
+        "3 values only": rng.integers(0, 3, 200),
+        "dates": 20260101 + rng.integers(0, 28, 200),
+        "a year": rng.integers(1990, 2026, 200),
+        "seconds since 1970": 1_700_000_000 + rng.integers(0, 10**6, 200),
+        "whole numbers": rng.integers(-500, 500, 200),
+    }
+    for kind, column in columns.items():
+        (notice,) = suspects(np.column_stack([x, column]), ["a", "b", "c"])
+        assert kind in notice and "'c'" in notice and "'a'" not in notice
+    assert suspects(x, ["a", "b"]) == [] and suspects(lattice.astype(float), ["h", "k", "l"]) == []
+    (notice,) = suspects(np.column_stack([lattice, np.arange(200)]), ["h", "k", "l", "event"])
+    assert "'event' (counts the rows)" in notice and "'h'" not in notice
+    assert suspects(np.stack([x, x], axis=1), ["a", "b"]) == []
+
+
+def test_suspects_are_named_before_the_search(tmp_path, monkeypatch):
+    frame = table()
+    frame.insert(0, "event", np.arange(300))
+    frame.to_csv(tmp_path / "a.csv", index=False)
+
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gortho, "discover", stopped)
+    result = call("discover", tmp_path / "a.csv")
+    assert result.exit_code == 130 and "'event' (counts the rows)" in result.stderr
+    monkeypatch.undo()
+    found = gortho.discover(frame[["event", *NAMES]], frame["y"], settings=SMALL, time_budget=1)
+    assert any("'event' (counts the rows)" in notice for notice in found.notices)
+
+
+def test_categories_of_pandas_are_refused_by_name():
+    frame = table()
+    frame["kind"] = pd.Categorical(np.arange(300) % 2)
+    with pytest.raises(DataError, match=r"column 'kind'.*category"):
+        gortho.discover(frame[[*NAMES, "kind"]], frame["y"])
+
+
+def test_dropped_columns_cannot_be_used(tmp_path):
+    table().to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(DataError, match="'px' are dropped and used"):
+        read(tmp_path / "a.csv", x="E,px", drop="px")
+    np.savez(tmp_path / "a.npz", X=table()[NAMES].to_numpy(), y=table()["y"].to_numpy())
+    with pytest.raises(DataError, match="drop= names columns of a table"):
+        read(tmp_path / "a.npz", drop="px")
+
+
+# Weights and errors
+
+
+def test_weights_and_errors_are_columns(tmp_path):
+    frame = table().assign(w=np.linspace(0, 1, 300), sigma=np.linspace(1, 2, 300))
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    np.savez(
+        tmp_path / "a.npz", X=frame[NAMES].to_numpy(), **{k: frame[k].to_numpy() for k in ("y", "w", "sigma")}
+    )
+    for path in (tmp_path / "a.csv", tmp_path / "a.npz"):
+        drop = {"drop": "sigma"} if path.suffix == ".csv" else {}
+        data = read(path, weight="w", **drop)
+        np.testing.assert_allclose(data.weights, frame["w"] / frame["w"].mean())
+        assert data.X.shape == (300, 3)
+        drop = {"drop": "w"} if path.suffix == ".csv" else {}
+        data = read(path, y_error="sigma", **drop)
+        expected = 1 / frame["sigma"] ** 2
+        np.testing.assert_allclose(data.weights, expected / expected.mean())
+        with pytest.raises(DataError, match="both given"):
+            read(path, weight="w", y_error="sigma")
+
+
+def test_weights_reach_the_search(tmp_path, monkeypatch):
+    frame = table().assign(w=np.linspace(0, 1, 300))
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    given = {}
+
+    def stopped(x, y, **options):
+        given.update(options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gortho, "discover", stopped)
+    call("discover", tmp_path / "a.csv", "--weight", "w", "--quiet")
+    np.testing.assert_allclose(given["sample_weight"], frame["w"] / frame["w"].mean())
+    assert given["names"] == tuple(NAMES)
+
+
+# Trajectories
+
+
+def orbits(noise=0.0, runs=6, points=80, seed=0):
+    """Rotations about an axis in R³ with a speed that depends on |x|."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for run in range(runs):
+        t = np.sort(rng.uniform(0, 3, points))
+        radius, phase, height = rng.uniform(0.5, 2), rng.uniform(0, 6), rng.normal()
+        angle = phase + radius * t
+        x = np.stack([radius * np.cos(angle), radius * np.sin(angle), height + 0 * t], axis=1)
+        slope = radius * np.stack([-x[:, 1], x[:, 0], 0 * t], axis=1)
+        rows.append(np.column_stack([np.full(points, run), t, x + noise * rng.normal(size=x.shape), slope]))
+    return pd.DataFrame(np.concatenate(rows), columns=["run", "t", "a", "b", "c", "da", "db", "dc"])
+
+
+def test_slopes_of_trajectories_and_their_errors():
+    clean, noisy = orbits(), orbits(0.01)
+    order = np.random.default_rng(1).permutation(len(clean))
+    for frame, allowed in ((clean, 1e-3), (noisy, 0.1)):
+        given = frame.iloc[order]
+        d = derivatives(given[["a", "b"]], given["t"], given["run"])
+        truth = given[["da", "db"]].to_numpy()
+        assert np.median(np.abs(d.slopes - truth)) < allowed
+    pulls = (d.slopes - truth) / d.errors  # of the noisy ones: of order one
+    assert 0.5 < np.median(np.abs(pulls)) < 2 and np.sqrt(np.mean(np.square(pulls))) < 4
+    scaled = derivatives(1e150 * given[["a", "b"]], 1e-9 * given["t"], given["run"])
+    np.testing.assert_allclose(scaled.slopes, 1e159 * d.slopes, rtol=1e-5, atol=1e154)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda f: f.iloc[:4], "trajectory 0 has 4 points"),
+        (lambda f: f.assign(run=0.0, t=1.0), "two points at one time"),
+        (lambda f: f.assign(t=np.nan), "NaN"),
+    ],
+)
+def test_trajectories_that_have_no_slope(change, message):
+    frame = change(orbits())
+    with pytest.raises(DataError, match=message):
+        derivatives(frame[["a", "b"]], frame["t"], frame["run"])
+
+
+def test_slopes_from_a_file(tmp_path):
+    frame = orbits()
+    frame[["run", "t", "a", "b"]].to_csv(tmp_path / "a.csv", index=False)
+    data = read(tmp_path / "a.csv", derivative="t", by="run", output="vector")
+    assert data.names == ("a", "b") and data.y.shape == (480, 2) and data.weights is not None
+    assert np.median(np.abs(data.y - frame[["da", "db"]].to_numpy())) < 1e-3
+    result = call(
+        "discover", tmp_path / "a.csv", "--derivative", "t", "--by", "run", "--effort", "quick", "--json"
+    )
+    assert result.exit_code in (0, 3, 4) and '"output": "vector"' in result.stdout
+    with pytest.raises(DataError, match="without derivative="):
+        read(tmp_path / "a.csv", y="a", by="run")
+    with pytest.raises(DataError, match="output='vector'"):
+        read(tmp_path / "a.csv", derivative="t", by="run")
