@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gortho.discovery.classes import frequencies, log_losses
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import Noise
 from gortho.discovery.find import FoundForm
@@ -19,7 +20,7 @@ from gortho.discovery.predictor import Fitted, Kind
 from gortho.discovery.result import Discovery, Peer, Provenance, Restart
 from gortho.discovery.search import Errors
 from gortho.discovery.spreads import certificate, given_errors, spread
-from gortho.discovery.twins import Comparison
+from gortho.discovery.twins import Comparison, Model
 from gortho.discovery.verdict import Evidence, Verdict, confidence, few_samples, judge
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
@@ -88,6 +89,7 @@ def answer(
             Restart(r.start, posed.out(r.A), r.criterion, form_distance(r.A, found.A)) for r in found.restarts
         ),
         notices=tuple(notices),
+        classes=posed.classes,
         **shown,
     )
 
@@ -119,6 +121,7 @@ def gathered(
         zero_directions=zero,
         spectral_gap=None if spectral is None else spectral.gap,
         spectral_residual=None if spectral is None else spectral.residual,
+        classes=len(posed.classes),
         complete=c.complete,
     )
 
@@ -135,31 +138,52 @@ def _few_notice(e: Evidence | None, samples: Samples, posed: Posed, seed: int) -
 def _shown(posed: Posed, c: Comparison, network: InFrame | None, form: QuadraticForm) -> dict[str, Any]:
     """Held-out errors in the given coordinates, certificates, and true values beside predicted ones."""
     test = posed.given.held_out
-    unit = posed.given.train.units[1]
-    mean = (posed.given.train.y / unit).mean(0)
-    variance = float((test.y / unit - mean).square().mean())
-    rows = []
-    for model, name, note in (
-        (c.own, f"equivariant, {form.group_name}", "respects the form exactly"),
-        (c.twin, f"best of the invariants ({c.twin.name})", "chosen on validation data"),
-        (c.free, f"best of the coordinates ({c.free.name})", "chosen on validation data"),
-    ):
-        mse = float(((posed.values_out(model.held_out) - test.y) / unit).square().mean())
-        rows.append(Peer(name, mse * unit * unit, mse / max(variance, 1e-300), model.parameters, note))
-    pick = slice(0, max(1, SHOWN * len(test) // test.y.numel()))
-    own = posed.values_out(c.own.held_out)[pick]
+    size = posed.parts.held_out.y[0].numel()
+    pick = slice(0, max(1, SHOWN // size))
+    rows, own = (_losses if posed.classes else _errors)(posed, c, form)
 
     def free(x: Tensor, point: Tensor | None, sample: Tensor | None) -> Tensor:
         moved = replace(test, x=x, point_scalars=point, sample_scalars=sample, y=x, weights=None, noise=None)
         values = c.plain(coordinates(replace(moved, x=x / posed.x_unit @ posed.frame.W.mT)))
-        return posed.values_out(values.reshape(len(x), *test.y.shape[1:]))
+        return values if posed.classes else posed.values_out(values.reshape(len(x), *test.y.shape[1:]))
 
     return {
-        "peers": tuple(rows),
-        "held_out": (test.y[pick].flatten().numpy(), own.flatten().numpy()),
+        "peers": rows,
+        "held_out": (test.y[pick].flatten().numpy(), own[pick].flatten().numpy()),
         "certificate": {} if network is None else certificate(network, form, test.rep, test),
         "free_certificate": certificate(free, form, test.rep, test),
     }
+
+
+def _models(c: Comparison, form: QuadraticForm) -> tuple[tuple[Model, str, str], ...]:
+    return (
+        (c.own, f"equivariant, {form.group_name}", "respects the form exactly"),
+        (c.twin, f"best of the invariants ({c.twin.name})", "chosen on validation data"),
+        (c.free, f"best of the coordinates ({c.free.name})", "chosen on validation data"),
+    )
+
+
+def _errors(posed: Posed, c: Comparison, form: QuadraticForm) -> tuple[tuple[Peer, ...], Tensor]:
+    """Mean squared errors in the given coordinates, and the predictor's values."""
+    test, unit = posed.given.held_out, posed.given.train.units[1]  # squares stay in range
+    mean = (posed.given.train.y / unit).mean(0)
+    variance = max(float((test.y / unit - mean).square().mean()), 1e-300)
+    rows = []
+    for model, name, note in _models(c, form):
+        mse = float(((posed.values_out(model.held_out) - test.y) / unit).square().mean())
+        rows.append(Peer(name, mse * unit * unit, mse / variance, model.parameters, note))
+    return tuple(rows), posed.values_out(c.own.held_out)
+
+
+def _losses(posed: Posed, c: Comparison, form: QuadraticForm) -> tuple[tuple[Peer, ...], Tensor]:
+    """Log losses, and the predictor's probabilities."""
+    test, train = posed.given.held_out, posed.given.train
+    chance = log_losses(frequencies(train).log().expand(len(test), -1), test).mean()
+    rows = []
+    for model, name, note in _models(c, form):
+        loss = float(log_losses(model.held_out, test).mean())
+        rows.append(Peer(name, loss, loss / float(chance), model.parameters, note))
+    return tuple(rows), c.own.held_out.exp()
 
 
 def provenance(

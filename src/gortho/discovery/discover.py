@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from torch import Tensor
 
 from gortho.checkpoints import Ended
 from gortho.discovery.answer import answer, provenance
+from gortho.discovery.classes import class_predictor, compare_classes
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import noise_of
 from gortho.discovery.find import FoundForm, find_form, refits_of
@@ -61,9 +63,9 @@ def discover(
 
     Args:
         X: vectors ``(N, n)`` or tuples of vectors ``(N, p, n)``.
-        y: targets, shaped as the output needs: ``(N,)`` scalar, ``(N, n)`` vector or covector, ``(N, n, n)``
+        y: targets, shaped as the output needs: ``(N,)`` scalar or labels, ``(N, n)`` vector or covector, ``(N, n, n)``
             conjugation, bilinear or form.
-        output: how the targets transform: a name, a sum of names, or a rep object.
+        output: how the targets transform: a name, a sum of names, or a rep object; "class" for labels.
         scalars: quantities no group touches (masses, charges), per point ``(N, p)``, ``(N, p, s)`` or per sample.
         seed: the same seed gives the same answer on the same machine.
         sample_weight: how much each sample counts, ``(N,)``.
@@ -115,10 +117,11 @@ def discover(
             provenance=provenance(samples, seed, clock),
             notices=tuple(notices),
         )
+    kind = Errors.ABSOLUTE if samples.classes else as_errors(errors)  # labels are right or wrong
     with one_thread():
         posed = Posed.of(samples, seed, known, whole=len(samples) == len(X))
         found = _discover(
-            samples, posed, as_errors(errors), settings or Settings(), seed, clock, watch, notices, tolerance
+            samples, posed, kind, settings or Settings(), seed, clock, watch, notices, tolerance
         )
     return replace(found, columns=frame_columns(X))
 
@@ -164,7 +167,8 @@ def _discover(
     steps = settings.predictor_steps
     try:
         with clock.stage("predictor"):
-            fitted = fitted or final_predictor(
+            fit = class_predictor if posed.classes else final_predictor
+            fitted = fitted or fit(
                 QuadraticForm(A),
                 parts,
                 steps=50 if interrupted else steps,
@@ -179,16 +183,20 @@ def _discover(
                 form = replace(form, refits=refits_of(fitted, posed, found, settings, seed, clock))
         if not interrupted:
             with clock.stage("twins"):
-                comparison = compare(
-                    fitted,
-                    parts,
-                    steps=steps,
-                    seed=seed,
-                    clock=clock,
-                    progress=lambda share: progress("twins", share, A),
-                    given=posed.measured,
-                )
-            if settings.members > 1 and fitted.kind is not Kind.POLYNOMIAL:
+                watched = partial(progress, "twins", A=A)
+                if posed.classes:
+                    comparison = compare_classes(fitted, parts, seed=seed, clock=clock, progress=watched)
+                else:
+                    comparison = compare(
+                        fitted,
+                        parts,
+                        steps=steps,
+                        seed=seed,
+                        clock=clock,
+                        progress=watched,
+                        given=posed.measured,
+                    )
+            if settings.members > 1 and fitted.kind is not Kind.POLYNOMIAL and not posed.classes:
                 with clock.stage("members"):
                     fitted = committee(
                         fitted,
@@ -201,7 +209,16 @@ def _discover(
                     )
     except KeyboardInterrupt:
         interrupted = True
-    given = (noise_of(parts.train), A, zero, interrupted, seed, clock, notices, tolerance)
+    given = (
+        None if posed.classes else noise_of(parts.train),
+        A,
+        zero,
+        interrupted,
+        seed,
+        clock,
+        notices,
+        tolerance,
+    )
     try:
         return answer(samples, posed, form, fitted, comparison, *given)
     except KeyboardInterrupt:

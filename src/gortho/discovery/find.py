@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.clock import Clock
+from gortho.discovery.likelihood import likelihood_refits, most_likely
 from gortho.discovery.models import KernelRidge, Table, coordinates
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, exact_law
@@ -72,6 +73,8 @@ def find_form(
             clock=clock,
             progress=lambda share, A: progress("search", share, A),
         )
+    if posed.classes:
+        return _of_classes(posed, found, spectral, settings, seed, clock, progress)
     try:
         with clock.stage("refits"):
             law = exact_law(QuadraticForm(found.A), posed.parts, seed)
@@ -88,6 +91,29 @@ def find_form(
         raise Interrupted(found) from None
     A = found.A if law is None else law.form.matrix
     return FoundForm(found, A, matrices, law, spectral)
+
+
+def _of_classes(
+    posed: Posed,
+    found: Search,
+    spectral: SpectralForm | None,
+    settings: Settings,
+    seed: int,
+    clock: Clock,
+    progress: Callable[[str, float, Tensor], None],
+) -> FoundForm:
+    """The ends of the search brought to maximum likelihood, and its refits."""
+    parts = posed.weighted(Errors.ABSOLUTE)
+    labels = Samples.cat([parts.train, parts.validation]).rows(slice(0, SEARCH_SAMPLES))
+    try:
+        with clock.stage("refits"):
+            likely = most_likely(labels, found)
+            matrices = likelihood_refits(
+                labels, likely, settings.refits, seed, lambda share, A: progress("refits", share, A)
+            )
+    except KeyboardInterrupt:
+        raise Interrupted(found) from None
+    return FoundForm(likely, likely.A, matrices, None, spectral)
 
 
 def refits_of(

@@ -176,19 +176,25 @@ def boosted_trees(train: Table, validation: Table, seed: int = 0) -> Predictor:
     return lambda z: torch.as_tensor(np.stack([m.predict(z.numpy()) for m in models], 1))
 
 
-def polynomial(train: Table, validation: Table, seed: int = 0) -> Predictor:
-    """Ridge regression on monomials: what bends little is seen best by it."""
-    d = train.inputs.shape[1]
-    degree = max((k for k in range(1, DEGREE + 1) if math.comb(d + k, k) <= MONOMIALS), default=1)
-    shift, scale = train.inputs.mean(0), train.inputs.std(0).clamp_min(1e-30)
+def monomials_of(inputs: Tensor, most: int = MONOMIALS) -> Callable[[Tensor], Tensor]:
+    """All monomials of rows, in units of their spread, up to the degree at which there are no more than so many."""
+    d = inputs.shape[1]
+    degree = max((k for k in range(1, DEGREE + 1) if math.comb(d + k, k) <= most), default=1)
+    shift, scale = inputs.mean(0), inputs.std(0).clamp_min(1e-30)
 
     def monomials(z: Tensor) -> Tensor:
-        z = (z - shift) / scale
+        z = (z.double() - shift) / scale
         columns = [torch.ones(len(z), dtype=z.dtype)]
         for k in range(1, degree + 1):
             columns += [z[:, list(of)].prod(1) for of in itertools.combinations_with_replacement(range(d), k)]
         return torch.stack(columns, 1)
 
+    return monomials
+
+
+def polynomial(train: Table, validation: Table, seed: int = 0) -> Predictor:
+    """Ridge regression on monomials: what bends little is seen best by it."""
+    monomials = monomials_of(train.inputs)
     D = monomials(train.inputs)
     root = torch.ones(len(D), 1, dtype=D.dtype) if train.weights is None else train.weights.sqrt()[:, None]
     size = (D * root).norm(dim=0)
@@ -197,7 +203,7 @@ def polynomial(train: Table, validation: Table, seed: int = 0) -> Predictor:
     V = monomials(validation.inputs) / size
     fits = [Vt.mT @ ((s / (s.square() + ridge * s[0] ** 2))[:, None] * b) for ridge in _POLYNOMIAL_RIDGES]
     best = min(fits, key=lambda c: validation.error(V @ c))
-    return lambda z: monomials(z.double()) / size @ best
+    return lambda z: monomials(z) / size @ best
 
 
 def squared_errors(prediction: Tensor, samples: Samples) -> np.ndarray:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from gortho.discovery.classes import labelled
 from gortho.discovery.large import Survey
 from gortho.discovery.models import squared_errors
 from gortho.discovery.predictor import Fitted, Parts
@@ -41,8 +43,10 @@ class Posed:
         sizes = [min(5_000, max(4, len(samples) // 6)), min(3_000, max(4, len(samples) // 8))]
         test, validation, train = samples.split([*sizes, len(samples) - sum(sizes)], seed)
         given = Parts(train, validation, test)
-        x_unit, y_unit = train.units  # first of all, so that no square leaves the range of float64
-        scaled = [part.in_units(x_unit, y_unit) for part in (train, validation, test)]
+        x_unit, y_unit = (
+            train.indicators().units
+        )  # first of all, so that no square leaves the range of float64
+        scaled = [part.indicators().in_units(x_unit, y_unit) for part in (train, validation, test)]
         frame = Frame.of(scaled[0].x)
         white = [part.in_frame(frame) for part in scaled]
         size = float(white[0].y.abs().max())
@@ -55,12 +59,17 @@ class Posed:
 
         Targets that are all of about one size keep absolute errors, so that shares are those of the variance.
         """
-        p = self.parts
+        p = labelled(self.parts, self.given) if self.classes else self.parts
         if errors is Errors.ABSOLUTE or not self.spans_decades:
             return p
         return Parts(
             *(replace(s, weights=relative_weights(s, p.train)) for s in (p.train, p.validation, p.held_out))
         )
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The classes, where targets are labels."""
+        return self.given.train.classes
 
     @property
     def spans_decades(self) -> bool:

@@ -116,6 +116,7 @@ class Discovery:
         network_options: what it was built with.
         certificate: relative equivariance error of the predictor by largest boost, in float64.
         evidence: the measurements behind the verdict.
+        classes: the classes, where the targets were labels.
         restarts: where the starts of the search ended, the best first.
         provenance: samples, seed, errors, times, versions.
         columns: names of the columns that x came from, which `predict` finds in a data frame.
@@ -141,6 +142,7 @@ class Discovery:
     restarts: tuple[Restart, ...] = ()
     held_out: tuple[np.ndarray, np.ndarray] | None = None  # true and predicted, flat
     notices: tuple[str, ...] = ()
+    classes: tuple[Any, ...] = ()
     columns: tuple[str, ...] = ()  # of the table that x came from
 
     @property
@@ -208,8 +210,19 @@ class Discovery:
     def predict(self, X: Any, scalars: Any = None) -> np.ndarray:
         """Predictions ``(N, …)`` for inputs as in `discover`, exactly equivariant under the candidate's group.
 
-        Of a data frame, the columns are taken by their names; several vectors may lie side by side.
+        Of a data frame, the columns are taken by their names; several vectors may lie side by side. Of classes, the
+        most probable one.
         """
+        values = self._values(X, scalars)
+        return np.array(self.classes)[values.argmax(1)] if self.classes else values
+
+    def predict_proba(self, X: Any, scalars: Any = None) -> np.ndarray:
+        """Probabilities of the classes ``(N, classes)``, in the order of ``classes``."""
+        if not self.classes:
+            raise ValueError(f"probabilities are for classes: the output was {self.output!r}")
+        return torch.softmax(torch.as_tensor(self._values(X, scalars)), 1).numpy()
+
+    def _values(self, X: Any, scalars: Any) -> np.ndarray:
         net = self._network()
         points = as_tuples(by_name(X, self.names, self.columns, net.points))
         point, sample = split_scalars(scalars, points.shape[1] if points.ndim == 3 else 1)
@@ -259,12 +272,17 @@ class Discovery:
             lines.append(f"  {label}: {self.law()}   [{self.candidate.group_name}]")
             lines.append(f"  {self._eigenvalue_words()}")
         if self.evidence is not None:
-            lines.append(f"  how exactly: {self.defect}")
+            exactly = str(self.defect)
+            if self.classes:
+                exactly = exactly.replace("of the variance", "of the log loss that is explained")
+            lines.append(f"  how exactly: {exactly}")
         lines += [_sentences(f"  why: {self.reason}"), _sentences(f"  next: {self.advice}")]
         for peer in self.peers:
-            lines.append(
-                f"  held-out error, {peer.model}: {peer.relative_mse:.2e} of the variance (MSE {peer.mse:.2e})"
-            )
+            if self.classes:
+                told = f"log loss, {peer.model}: {peer.mse:.3g} ({peer.relative_mse:.0%} of that of class frequencies)"
+            else:
+                told = f"error, {peer.model}: {peer.relative_mse:.2e} of the variance (MSE {peer.mse:.2e})"
+            lines.append(f"  held-out {told}")
         if self.certificate:
             boost, error = next(reversed(self.certificate.items()))
             lines.append(f"  equivariance error of the predictor (boosts to {boost:g}): {error:.1e}")

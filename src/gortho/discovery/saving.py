@@ -30,7 +30,8 @@ FILE = "discovery.json"
 ROOM = 20_000_000
 #: Fields that JSON takes as they are.
 PLAIN = (
-    "reason", "advice", "confidence", "output", "names", "refits", "network_options", "notices", "columns"
+    "reason", "advice", "confidence", "output", "names", "refits", "network_options", "notices", "columns",
+    "classes",
 )  # fmt: skip
 #: Parts of a stored network that follow from the form.
 DERIVED = ("form.", "net.form.", "back")
@@ -177,7 +178,7 @@ def _of_json(content: dict[str, Any], path: Path) -> Discovery:
             "restarts": tuple(Restart(**(r | {"form": _form(r["form"])})) for r in content["restarts"]),
             "provenance": _provenance(content["provenance"]),
         }
-        for name in ("names", "notices", "columns"):
+        for name in ("names", "notices", "columns", "classes"):
             made[name] = tuple(content[name])
         for name in ("certificate", "free_certificate"):
             made[name] = {float(b): float(e) for b, e in content[name]}

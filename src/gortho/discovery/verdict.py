@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from gortho.discovery.defect import Defect, Noise, contradicted, defect
+from gortho.discovery.defect import Defect, Noise, class_defect, contradicted, defect
 from gortho.discovery.twins import Measured
 
 #: A law that is broken by more than this share of its variance does not keep the form (the user's ``tolerance``).
@@ -80,6 +80,7 @@ class Evidence:
     zero_directions: int = 0
     spectral_gap: float | None = None
     spectral_residual: float | None = None
+    classes: int = 0  # how many, where targets are labels: shares are of the log loss of class frequencies
     complete: bool = True  # whether every model had its full effort
 
     @property
@@ -109,6 +110,8 @@ class Evidence:
     def defect(self) -> Defect:
         """How exactly the law keeps the form (M14), for targets with indices in the frame and in given coordinates."""
         broken = self.broken
+        if self.classes:
+            return class_defect(self.everyone if broken is None else broken, broken is not None)
         seen = [self.typical if broken is None else broken, *([] if self.given is None else [self.given])]
         ends = [defect(m, self.noise, broken is not None) for m in seen]
         return Defect(min(d.low for d in ends), max(d.high for d in ends), self.noise)
@@ -170,6 +173,8 @@ def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> tuple[V
         "unexplained"
     )
     found = few + found if few else found[0].upper() + found[1:]
+    if e.classes:
+        found = found.replace("variance", "log loss of the class frequencies")
     free = f"the best model of the coordinates ({e.free}) {percent(m.free_unexplained)}"
     if min(m.unexplained, m.free_unexplained) > NOTHING_EXPLAINED:
         return (
@@ -186,7 +191,7 @@ def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> tuple[V
             "Look whether a direction, an origin or a further quantity breaks the symmetry: pass it as a scalar or "
             "as one more vector, choose another output type, or use an unconstrained model.",
         )
-    if e.left_over > MAX_UNEXPLAINED:
+    if e.left_over > MAX_UNEXPLAINED and not e.classes:
         return (
             Verdict.UNDERDETERMINED,
             f"{found}, {free}: too much is left over to tell noise from a broken form.",

@@ -14,6 +14,7 @@ from gortho.reps import DirectSum, Rep, Scalar, as_rep
 from gortho.samples.checks import as_float64, check_samples, variable_names, weights_of
 from gortho.samples.errors import DataError, missing
 from gortho.samples.frame import RANK_TOLERANCE
+from gortho.samples.labels import as_labels, one_hot
 from gortho.samples.sampling import Limits
 from gortho.samples.values import Samples
 
@@ -148,6 +149,9 @@ def enter(
     names = names or None
     if names is None and raw.ndim == 2:
         names = [str(name) for name in getattr(X, "columns", [])] or None
+    classes: tuple[Any, ...] = ()
+    if output == "class":
+        y, classes = as_labels(as_given(y))
     weights = weights_of(as_given(sample_weight), as_given(y_error), len(y))
     factor = 1.0 if weights is None or y_error is None else _error_of_weight_one(as_given(y_error), weights)
     x, targets, point, sample, weights, notices = check_samples(
@@ -156,13 +160,26 @@ def enter(
     x = x[:, None, :] if x.ndim == 2 else x
     n = x.shape[-1]
     flat = targets.ndim == 2 and targets.shape[1] == n
-    targets, rep = as_targets(targets, output, n)
+    rep: Rep
+    if classes:
+        targets, rep = one_hot(targets.astype(int), len(classes))
+    else:
+        targets, rep = as_targets(targets, output, n)
     if output == "scalar" and flat:
         notices.append(f"y has {n} columns, as x has: did you mean output='vector'?")
     called = tuple(names) if names else ()
     parts = [None if part is None else torch.tensor(part) for part in (point, sample, weights)]
     entered = Samples(
-        torch.tensor(x), torch.tensor(targets), rep, parts[0], parts[1], parts[2], None, set_like, called
+        torch.tensor(x),
+        torch.tensor(targets),
+        rep,
+        parts[0],
+        parts[1],
+        parts[2],
+        None,
+        set_like,
+        called,
+        classes=classes,
     )
     if y_error is not None and parts[2] is not None:  # weights are 1/error², up to a factor
         entered = replace(entered, noise=factor / parts[2].sqrt())

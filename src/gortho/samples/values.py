@@ -46,6 +46,7 @@ class Samples:
         mask: which points of a set are there ``(N, p)``, or None where all are.
         set_like: the points of a sample have no order.
         names: names of the n coordinates.
+        classes: the classes that the columns of y are the indicators of, where y are labels.
 
     >>> samples = Samples(torch.randn(10, 2, 3), torch.randn(10))
     >>> len(samples), samples.points, samples.n, len(samples.rows(slice(0, 4)))
@@ -62,6 +63,7 @@ class Samples:
     set_like: bool = False
     names: tuple[str, ...] = ()
     noise: Tensor | None = None
+    classes: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.names:
@@ -151,6 +153,10 @@ class Samples:
     def with_targets(self, y: Tensor, rep: Rep | None = None) -> Samples:
         """The same inputs with other targets."""
         return replace(self, y=y, rep=self.rep if rep is None else rep)
+
+    def indicators(self) -> Samples:
+        """Labels as numbers to regress on: of two classes, the indicator of the second; numbers as they are."""
+        return self.with_targets(self.y[:, 1], SCALAR) if len(self.classes) == 2 else self
 
     def in_frame(self, frame: Frame) -> Samples:
         """The same samples in the frame's coordinates: x → Wx, y → ρ(W)y."""

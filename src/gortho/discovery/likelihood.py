@@ -1,0 +1,128 @@
+"""The form of classes by maximum likelihood: a short logistic model of the invariants, fitted together with the form.
+
+Labels say little each, so a model with few unknowns tells the form better than the large families of the search, which
+only has to come near. Its ends are where this begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from gortho.discovery.search import Restart, Search, align_signs
+from gortho.samples.frame import unit_form
+from gortho.samples.values import Samples
+
+#: Penalty of the squares of the model's weights.
+PENALTY = 1e-3
+#: Steps of the quasi-Newton method, at most.
+STEPS = 200
+#: Two ends are equally likely if their log-likelihoods differ by less than this.
+EQUALLY_LIKELY = 2.0
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """Samples with labels, in their frame, for fits of form and weights together."""
+
+    samples: Samples
+    units: Tensor
+
+    @classmethod
+    def of(cls, samples: Samples, A: Tensor) -> Logistic:
+        """Units of the invariants from a form that is near."""
+        units = _invariants(A, samples).abs().median(0).values
+        return cls(samples, torch.where(units > 0, units, 1.0))
+
+    def features(self, A: Tensor) -> Tensor:
+        """Invariants u, e = asinh u, products of two e, and scalars with these ``(N, columns)``."""
+        s = self.samples
+        u = _invariants(A, s) / self.units
+        rest = [_standard(t.flatten(1)) for t in s.scalars if t is not None]
+        e = torch.cat([torch.asinh(u), *rest], 1)
+        i, j = torch.triu_indices(e.shape[1], e.shape[1])
+        return torch.cat([torch.ones(len(u), 1, dtype=u.dtype), u, e, e[:, i] * e[:, j]], 1)
+
+    def fit(self, A: Tensor, weights: Tensor | None = None) -> tuple[Tensor, float]:
+        """The most likely form from A on, ‖A‖ = √n, and its mean log loss."""
+        n, classes = self.samples.n, self.samples.y.shape[1]
+        upper = torch.triu_indices(n, n)
+        codes, count = self.samples.y.argmax(1), upper.shape[1]
+        w = torch.ones(len(codes), dtype=A.dtype) if weights is None else weights
+        w = w if self.samples.weights is None else w * self.samples.weights
+        columns = self.features(A).shape[1]
+
+        def form(v: Tensor) -> Tensor:
+            M = torch.zeros(n, n, dtype=v.dtype).index_put((upper[0], upper[1]), v[:count])
+            return (M + M.mT) / 2
+
+        def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
+            v = torch.tensor(values, requires_grad=True)
+            B = form(v)
+            size = torch.linalg.matrix_norm(B) / n**0.5
+            c = v[count:].reshape(columns, classes - 1)
+            logits = torch.nn.functional.pad(self.features(B / size) @ c, (1, 0))
+            data = (cross_entropy(logits, codes, reduction="none") * w).mean()
+            total = (
+                data + PENALTY * c.square().mean() + PENALTY * (size - 1).square()
+            )  # the size is a gauge (M2)
+            (slope,) = torch.autograd.grad(total, v)
+            return float(total.detach()), slope.numpy()
+
+        start = (2 * A - torch.diag(A.diagonal()))[upper[0], upper[1]].numpy()
+        found = minimize(
+            loss,
+            np.concatenate([start, np.zeros(columns * (classes - 1))]),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": STEPS},
+        )
+        return unit_form(form(torch.tensor(found.x)).detach()), float(found.fun)
+
+
+def _invariants(A: Tensor, samples: Samples) -> Tensor:
+    """All inner products; of a set, their means over points and pairs, and the square of the sum."""
+    x = samples.x.double()
+    if samples.mask is not None:
+        x = torch.where(samples.mask[..., None], x, 0.0)
+    gram, k = x @ A @ x.mT, samples.points
+    if not samples.set_like:
+        i, j = torch.triu_indices(k, k)
+        return gram[:, i, j]
+    own = gram.diagonal(dim1=1, dim2=2)
+    whole = gram.sum((1, 2))
+    return torch.stack([own.mean(1), torch.asinh(own).mean(1), whole], 1)
+
+
+def _standard(s: Tensor) -> Tensor:
+    return (s - s.mean(0)) / s.std(0).clamp_min(1e-30)
+
+
+def most_likely(samples: Samples, found: Search) -> Search:
+    """The ends of the search brought to the most likely forms near them; those that are as likely as the best."""
+    ends = []
+    for r in found.restarts:
+        A, loss = Logistic.of(samples, r.A).fit(r.A)
+        ends.append(Restart(r.start, A, loss))
+    ends.sort(key=lambda r: r.criterion)
+    limit = ends[0].criterion + EQUALLY_LIKELY / len(samples)
+    return replace(found, A=ends[0].A, restarts=tuple(r for r in ends if r.criterion <= limit))
+
+
+def likelihood_refits(
+    samples: Samples, found: Search, count: int, seed: int, progress: Callable[[float, Tensor], None]
+) -> Tensor:
+    """The same fit to samples with random weights (the Bayesian bootstrap), ``(1 + count, n, n)``."""
+    model, forms = Logistic.of(samples, found.A), [found.A]
+    for r in range(count):
+        generator = torch.Generator().manual_seed(seed * 104_729 + r)
+        weights = -torch.rand(len(samples), dtype=torch.float64, generator=generator).clamp_min(1e-12).log()
+        forms.append(model.fit(found.A, weights)[0])
+        progress((r + 1) / count, found.A)
+    return align_signs(torch.stack(forms), found.A)
