@@ -118,7 +118,7 @@ def random_samples(rep, set_like, scalars, mask, count=9, points=3, n=3):
 @pytest.mark.parametrize("degree", [None, 2], ids=["functions", "polynomial"])
 def test_jacobian_is_the_derivative_of_the_design(rep, set_like, scalars, mask, points, degree):
     samples = random_samples(rep, set_like, scalars, mask, points=points)
-    family = Family(samples, 60, seed=1, soft=0.3, degree=degree)
+    family = Family(samples, 900, seed=1, soft=0.3, degree=degree)
     inputs = Standard.of(samples).inputs(samples)
     A = unit_form(QuadraticForm.random(1, 2, condition=2, seed=4).matrix)
     units = family.units(A, inputs)
@@ -128,11 +128,27 @@ def test_jacobian_is_the_derivative_of_the_design(rep, set_like, scalars, mask, 
     torch.testing.assert_close(J, J.mT)
     step = 1e-5
     for d in symmetric_basis(3):
-        there, back = (family.design(A + s * d, inputs, units) @ c for s in (step, -step))
-        slope = (there - back) / (2 * step)
+        there, back = (family.design(A + s * d, inputs, units).dense() @ c for s in (step, -step))
+        slope = ((there - back) / (2 * step)).reshape(len(samples), -1)
         mine = torch.einsum("zcab,ab->zc", J, d)
         assert float((mine - slope).norm()) < 1e-5 * float(slope.norm() + J.norm())
     assert float(J.norm()) > 1e-3
+
+
+@pytest.mark.parametrize("rep", REPS)
+def test_products_with_a_design_are_those_of_its_matrix(rep):
+    samples = random_samples(rep, False, True, False, points=3)
+    family = Family(samples, 120, seed=1)
+    inputs = Standard.of(samples).inputs(samples)
+    A = unit_form(QuadraticForm.random(1, 2, condition=2, seed=4).matrix)
+    design = family.design(A, inputs, family.units(A, inputs)).weighted(
+        torch.linspace(0.5, 2, len(samples)).double()
+    )
+    D = design.dense()
+    c, y = normal(D.shape[1], 2, seed=5), normal(len(D), 2, seed=6)
+    torch.testing.assert_close(design.squares(), D.mT @ D)
+    torch.testing.assert_close(design.times(c), D @ c)
+    torch.testing.assert_close(design.transposed_times(y), D.mT @ y)
 
 
 def test_missing_points_are_not_seen():
@@ -147,7 +163,7 @@ def test_missing_points_are_not_seen():
     for x in (samples.x, other):
         masked = dataclasses.replace(samples, x=x, mask=mask)
         inputs = Standard.of(masked).inputs(masked)
-        designs.append(family.design(A, inputs, torch.ones(6, dtype=torch.float64)))
+        designs.append(family.design(A, inputs, torch.ones(6, dtype=torch.float64)).dense())
     torch.testing.assert_close(*designs)
     assert float(designs[0].norm()) > 0
 
@@ -203,9 +219,10 @@ def test_weights_of_a_projection_are_repeated_samples():
     units = one.family.units(truth, one.inputs)
     fixed = []
     for projection in (one, other):
-        D, size, y = projection._design(truth, units)
-        c = torch.linalg.lstsq(D, y[:, None], driver="gelsd").solution[:, 0] / size
-        fixed.append(projection.family.design(truth, one.inputs, units) @ c)
+        D = projection.family.design(truth, projection.inputs, units).weighted(projection.root).dense()
+        size, y = D.norm(dim=0), (projection.y * projection.root[:, None]).flatten()
+        c = torch.linalg.lstsq(D / size, y[:, None], driver="gelsd").solution[:, 0] / size
+        fixed.append(projection.family.design(truth, one.inputs, units).dense() @ c)
     torch.testing.assert_close(*fixed, rtol=1e-6, atol=1e-6)
 
 

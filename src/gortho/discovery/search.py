@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from gortho.discovery.clock import Clock
-from gortho.discovery.projection import Projection, Solve
+from gortho.discovery.finish import finished
+from gortho.discovery.looks import Size, few_for, projections, robust_weights, usual_criterion
+from gortho.discovery.projection import Projection
 from gortho.discovery.starts import Start, distinct, white_starts
 from gortho.discovery.workers import each
 from gortho.reps import DirectSum
@@ -28,18 +30,16 @@ Progress = Callable[[float, Tensor], None]
 
 #: Relative errors count from this quantile of the targets' sizes on.
 RELATIVE_FROM = 0.25
-#: Residuals beyond so many median ones count less and less.
-FAR = 4.0
 #: Two ends of the search are the same form below this distance in the frame.
 SAME = 0.05
 #: A start ends about as well as the best one if its criterion is within this factor of the best.
 NEAR_BEST = 1.5
+#: A finalist whose criterion is more than so many times the best one's is given up.
+HOPELESS = 5.0
 #: A criterion below this share of the variance: nothing better is looked for.
 NEARLY_EXACT = 1e-7
 #: If more than this share of the variance is left over, the search is made once more, with more forms.
 LITTLE, ATTEMPTS = 0.05, 2
-#: Share of samples that are usual: the others do not decide which finalist is the best.
-USUAL = 0.9
 
 
 class Errors(enum.Enum):
@@ -74,22 +74,8 @@ class Settings:
     given_axes: bool = True
 
 
-@dataclass(frozen=True)
-class Size:
-    """How much of the data, and how large a family, a projection takes."""
-
-    rows: int  # samples times components, about
-    columns: int  # unknowns of the family, at least so many …
-    for_leg: int  # … and so many for each product of vectors and metric …
-    most: int = 240  # … but not more than this
-
-
 #: The scan, the first look at the forms that it bred, and the last at the finalists.
 SCAN, FIRST, LAST = Size(700, 56, 32, 140), Size(900, 72, 38, 200), Size(4_500, 200, 60)
-#: The end: a larger family, and steps with it.
-FINISH, FINISH_STEPS = Size(4_500, 360, 90, 400), 4
-#: Samples for each unknown of a family, and for each entry of the form, at least.
-ROWS_FOR_UNKNOWN, ROWS_FOR_ENTRY = 3, 4
 #: How smooth the family is in each round of the first look, steps, and how many starts at least go on.
 ROUNDS = ((1.0, 6, 6), (0.3, 6, 4), (0.03, 6, 3))
 #: The same for finalists: smoothness and steps.
@@ -194,23 +180,6 @@ def _positive_quantile(sizes: Tensor, share: float) -> Tensor:
     return positive[int(share * len(positive))] if len(positive) else sizes.new_ones(())
 
 
-def few_for(samples: Samples, size: Size) -> tuple[Samples, int]:
-    """As many of the samples as a look of this size takes, and the unknowns of its family."""
-    components, n = samples.rep.size(samples.n), samples.n
-    legs = sum(samples.points ** len(t.legs) for part in samples.rep.parts for t in part.terms())
-    columns = max(size.columns, min(size.for_leg * legs, size.most))
-    columns = max(8, min(columns, len(samples) * components // ROWS_FOR_UNKNOWN))
-    entries = n * (n + 1) // 2
-    rows = max(size.rows, ROWS_FOR_UNKNOWN * columns)
-    return samples.rows(slice(0, max(-(-rows // components), ROWS_FOR_ENTRY * entries))), columns
-
-
-def projections(samples: Samples, size: Size, softness: Sequence[float], seed: int) -> list[Projection]:
-    """The same look at the samples with families of several degrees of smoothness."""
-    few, columns = few_for(samples, size)
-    return [Projection(few, columns, few.weights, seed, soft) for soft in softness]
-
-
 # The scan
 
 
@@ -286,9 +255,19 @@ def first_look(samples: Samples, starts: list[Start], seed: int, workers: int, c
             break
         ends = each(_refined, [(projection, r.A, steps) for r in found[:left]], workers)
         done = [replace(r, A=A, criterion=criterion) for r, (A, criterion) in zip(found, ends)]
-        found = sorted(done, key=lambda r: r.criterion) + found[left:]
-        left = max(keep, math.ceil(left / 2))
+        done = _different(sorted(done, key=lambda r: r.criterion))
+        left = min(len(done), max(keep, math.ceil(left / 2)))
+        found = done + found[len(ends) :]
     return found
+
+
+def _different(ends: list[Restart]) -> list[Restart]:
+    """The ends without those that are the same form as a better one."""
+    kept: list[Restart] = []
+    for r in ends:
+        if all(form_distance(r.A, other.A) > SAME for other in kept):
+            kept.append(r)
+    return kept
 
 
 def _refined(projection: Projection, A: Tensor, steps: int) -> tuple[Tensor, float]:
@@ -300,37 +279,23 @@ def last_look(
     samples: Samples, restarts: list[Restart], finalists: int, seed: int, workers: int
 ) -> list[Restart]:
     """The best few, each a form of its own, with the large family; the best first."""
-    kept: list[Restart] = []
-    for r in restarts:
-        if all(form_distance(r.A, other.A) > SAME for other in kept):
-            kept.append(r)
     looks = projections(samples, LAST, [soft for soft, _ in FINAL_ROUNDS], seed + 1)
-    ends = each(_final, [(looks, r.A) for r in kept[:finalists]], workers)
-    found = [Restart(r.start, A, criterion) for r, (A, criterion) in zip(kept, ends)]
-    return sorted(found, key=lambda r: r.criterion)
-
-
-def _final(looks: list[Projection], A: Tensor) -> tuple[Tensor, float]:
-    """The end of a finalist, and its criterion on usual samples; no few samples may pull it."""
+    kept = _different(restarts)[:finalists]
     for projection, (_, steps) in zip(looks, FINAL_ROUNDS):
-        at = projection.refine(A, steps)
-        A = at.A
-    tame = projection.reweighted(robust_weights(projection, at))
+        ends = each(_refined, [(projection, r.A, steps) for r in kept], workers)
+        done = [replace(r, A=A, criterion=criterion) for r, (A, criterion) in zip(kept, ends)]
+        done = _different(sorted(done, key=lambda r: r.criterion))
+        kept = [r for r in done if r.criterion <= HOPELESS * done[0].criterion]
+    ends = each(_tamed, [(looks[-1], r.A) for r in kept], workers)
+    kept = [replace(r, A=A, criterion=criterion) for r, (A, criterion) in zip(kept, ends)]
+    return sorted(kept, key=lambda r: r.criterion)
+
+
+def _tamed(projection: Projection, A: Tensor) -> tuple[Tensor, float]:
+    """The end of a finalist that no few samples pull, and its criterion on usual samples."""
+    tame = projection.reweighted(robust_weights(projection, projection.solve(A)))
     at = tame.refine(A, FINAL_ROUNDS[-1][1])
     return at.A, usual_criterion(projection, projection.solve(at.A))
-
-
-def robust_weights(projection: Projection, at: Solve) -> Tensor:
-    """Weights that let no few samples rule: one where the residual is usual, less and less beyond."""
-    r = projection.squared_residuals(at)
-    return 1 / (1 + r / (FAR**2 * r.median().clamp_min(1e-300)))
-
-
-def usual_criterion(projection: Projection, at: Solve) -> float:
-    """The criterion of the samples with usual residuals."""
-    r = projection.squared_residuals(at).sort().values
-    kept = r[: max(1, int(USUAL * len(r)))]
-    return float(kept.mean()) * at.criterion / max(float(r.mean()), 1e-300)
 
 
 # Which errors
@@ -379,7 +344,7 @@ def search(
                 if found and (clock.over() or best.restarts[0].criterion < NEARLY_EXACT):
                     break
                 done = (attempt + number / len(kinds)) / ATTEMPTS
-                known = bool(found) and best.restarts[0].criterion < LITTLE
+                known = best.restarts if found and best.restarts[0].criterion < LITTLE else ()
                 one = _attempt(train, starts, kind, settings, seed, attempt, known, clock, done, progress)
                 # What was found one way is a start for the other.
                 starts = [*starts, *(Start(r.start, r.A) for r in one.restarts)]
@@ -389,18 +354,13 @@ def search(
             if clock.over() or best.restarts[0].criterion < LITTLE:
                 break
         best = _chosen(found, train, validation, seed)
-        best = replace(best, A=finished(prepared(train, best.errors), best.A, seed))
+        whole = prepared(Samples.cat([train, validation]), best.errors)
+        parts = whole.rows(slice(0, len(train))), whole.rows(slice(len(train), None))
+        best = replace(best, A=finished(*parts, best.A, seed, clock))
         progress(1.0, best.A)
         return best
     except KeyboardInterrupt:
         raise Interrupted(best) from None
-
-
-def finished(samples: Samples, A: Tensor, seed: int) -> Tensor:
-    """A few steps more with the largest family that the samples allow."""
-    (projection,) = projections(samples, FINISH, [FINAL_ROUNDS[-1][0]], seed + 3)
-    projection = projection.reweighted(robust_weights(projection, projection.solve(A)))
-    return projection.refine(A, FINISH_STEPS).A
 
 
 def _attempt(
@@ -410,20 +370,21 @@ def _attempt(
     settings: Settings,
     seed: int,
     attempt: int,
-    known: bool,
+    known: tuple[Restart, ...],
     clock: Clock,
     done: float,
     progress: Progress,
 ) -> Search:
     """Scan, first and last look with one kind of errors; later attempts breed more, from another seed."""
     samples, seed = prepared(train, kind), seed + 7_919 * attempt
-    if known:  # the other kind of errors has explained nearly all: look around its forms only
-        settings = replace(settings, generations=0)
     if attempt:
         starts = [*starts, *white_starts(train.n, 3 * settings.starts, seed)]
     progress(done, starts[0].A)
-    bred = scan(samples, starts, settings, seed, clock, harder=attempt > 0)
-    ends = first_look(samples, bred, seed, settings.workers, clock)
+    if known:  # the other kind of errors has explained nearly all
+        ends = list(known)
+    else:
+        bred = scan(samples, starts, settings, seed, clock, harder=attempt > 0)
+        ends = first_look(samples, bred, seed, settings.workers, clock)
     progress(done + 0.3 / ATTEMPTS, ends[0].A)
     finals = last_look(samples, ends, settings.finalists, seed, settings.workers)
     return Search(finals[0].A, kind, tuple(finals))
