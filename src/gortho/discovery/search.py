@@ -18,7 +18,7 @@ from torch import Tensor
 from gortho.discovery.clock import Clock
 from gortho.discovery.finish import finished
 from gortho.discovery.looks import Size, few_for, projections, robust_weights, usual_criterion
-from gortho.discovery.projection import Projection
+from gortho.discovery.projection import Projection, Solve
 from gortho.discovery.starts import Start, distinct, white_starts
 from gortho.discovery.workers import each
 from gortho.reps import DirectSum
@@ -49,6 +49,10 @@ class Errors(enum.Enum):
     RELATIVE = "relative"
 
 
+#: The least sizes that work: errors of a form come from refits, and what is searched from starts.
+LEAST_SETTINGS = {"starts": 1, "generations": 0, "finalists": 1, "refits": 1, "members": 1, "workers": 1}
+
+
 @dataclass(frozen=True)
 class Settings:
     """Sizes of the work; the defaults are what the benchmarks were run with.
@@ -73,6 +77,12 @@ class Settings:
     workers: int = 1
     given_axes: bool = True
 
+    def __post_init__(self) -> None:
+        for name, least in LEAST_SETTINGS.items():
+            value = getattr(self, name)
+            if value < least:
+                raise ValueError(f"Settings({name}={value}): give {name} of at least {least}")
+
 
 #: The scan, the first look at the forms that it bred, and the last at the finalists.
 SCAN, FIRST, LAST = Size(700, 56, 32, 140), Size(900, 72, 38, 200), Size(4_500, 200, 60)
@@ -80,8 +90,11 @@ SCAN, FIRST, LAST = Size(700, 56, 32, 140), Size(900, 72, 38, 200), Size(4_500, 
 ROUNDS = ((1.0, 6, 6), (0.3, 6, 4), (0.03, 6, 3))
 #: The same for finalists: smoothness and steps.
 FINAL_ROUNDS = ((0.3, 7), (0.03, 12))
-#: Steps by which the scan sees whether the law is nearly exact at a start.
-QUICK_STEPS = 6
+#: Starts that the sharp family alone is tried at.
+SHARP = 3
+#: Steps by which the scan sees whether the law is nearly exact at a start, or whether two that are so far apart lead
+#: to one form which leaves less than this share of the variance.
+QUICK_STEPS, APART, SETTLED = 6, 0.3, 0.02
 #: Steps of a refit, and how many of its own standard errors from the end of the search it starts.
 REFIT_STEPS, SHAKE = 8, 4.0
 #: Families of refits: smoothness, and unknowns as shares of those of the last look.
@@ -197,10 +210,12 @@ def scan(
     bred: list[Start] = []
     for projection in projections(samples, SCAN, SCAN_SOFT, seed):
         pool = _scored(projection, starts)
-        ends = [(start, projection.refine(start.A, QUICK_STEPS)) for _, start in pool[:2]]
+        ends = [(start, projection.refine(start.A, QUICK_STEPS)) for _, start in _apart(pool, 2, APART)]
         exact = [Start(start.label, at.A) for start, at in ends if at.criterion < NEARLY_EXACT]
         if exact:
             return exact
+        if not harder and _agreed([at for _, at in ends]):
+            return distinct(bred + [Start(start.label, at.A) for start, at in ends])
         for g in range(rounds):
             if clock.over() or pool[0][0] < NEARLY_EXACT:
                 break
@@ -210,6 +225,12 @@ def scan(
             pool = sorted(pool, key=lambda pair: pair[0])[: 2 * CHILDREN]
         bred += [start for _, start in _apart(pool, PARENTS, SAME)]
     return distinct(bred)
+
+
+def _agreed(ends: list[Solve]) -> bool:
+    """Whether two starts lead to one form that explains most: there is nothing to breed for."""
+    most = all(at.criterion < SETTLED for at in ends)
+    return most and len(ends) > 1 and form_distance(ends[0].A, ends[1].A) < SAME
 
 
 def _scored(projection: Projection, starts: list[Start]) -> list[tuple[float, Start]]:
@@ -245,8 +266,13 @@ def _apart(pool: list[tuple[float, Start]], count: int, distance: float) -> list
 # Gauss-Newton
 
 
-def first_look(samples: Samples, starts: list[Start], seed: int, workers: int, clock: Clock) -> list[Restart]:
-    """Steps from every start with a small, smooth family; the better half goes on with sharper ones."""
+def first_look(
+    samples: Samples, starts: list[Start], suggested: list[Start], seed: int, workers: int, clock: Clock
+) -> list[Restart]:
+    """Steps from every start with a small, smooth family; the better half goes on with sharper ones.
+
+    What the data suggest is looked at with the sharp family, too.
+    """
     looks = projections(samples, FIRST, [soft for soft, _, _ in ROUNDS], seed)
     found = [Restart(start.label, start.A, math.inf) for start in starts]
     left = len(found)
@@ -258,7 +284,14 @@ def first_look(samples: Samples, starts: list[Start], seed: int, workers: int, c
         done = _different(sorted(done, key=lambda r: r.criterion))
         left = min(len(done), max(keep, math.ceil(left / 2)))
         found = done + found[len(ends) :]
-    return found
+    return _different(sorted([*found, *sharp_look(looks[-1], suggested)], key=lambda r: r.criterion))
+
+
+def sharp_look(projection: Projection, starts: list[Start]) -> list[Restart]:
+    """Steps with the sharp family alone from the starts that it likes best: a smooth one may lead away from them."""
+    best = _apart(_scored(projection, starts), SHARP, SAME)
+    ends = [(start, projection.refine(start.A, ROUNDS[-1][1])) for _, start in best]
+    return [Restart(start.label, at.A, at.criterion) for start, at in ends]
 
 
 def _different(ends: list[Restart]) -> list[Restart]:
@@ -281,14 +314,25 @@ def last_look(
     """The best few, each a form of its own, with the large family; the best first."""
     looks = projections(samples, LAST, [soft for soft, _ in FINAL_ROUNDS], seed + 1)
     kept = _different(restarts)[:finalists]
-    for projection, (_, steps) in zip(looks, FINAL_ROUNDS):
-        ends = each(_refined, [(projection, r.A, steps) for r in kept], workers)
+    smooth, sharp = looks
+    for number in range(2):
+        ends = each(_final, [(smooth, sharp, number, r.A) for r in kept], workers)
         done = [replace(r, A=A, criterion=criterion) for r, (A, criterion) in zip(kept, ends)]
         done = _different(sorted(done, key=lambda r: r.criterion))
         kept = [r for r in done if r.criterion <= HOPELESS * done[0].criterion]
     ends = each(_tamed, [(looks[-1], r.A) for r in kept], workers)
     kept = [replace(r, A=A, criterion=criterion) for r, (A, criterion) in zip(kept, ends)]
     return sorted(kept, key=lambda r: r.criterion)
+
+
+def _final(smooth: Projection, sharp: Projection, number: int, A: Tensor) -> tuple[Tensor, float]:
+    """The end of one of the final rounds: smooth steps are taken back where the sharp family does not like them."""
+    if number == 0:
+        ends = [sharp.solve(B) for B in (A, smooth.refine(A, FINAL_ROUNDS[0][1]).A)]
+        at = min(ends, key=lambda at: at.criterion)
+    else:
+        at = sharp.refine(A, FINAL_ROUNDS[1][1])
+    return at.A, at.criterion
 
 
 def _tamed(projection: Projection, A: Tensor) -> tuple[Tensor, float]:
@@ -380,11 +424,13 @@ def _attempt(
     if attempt:
         starts = [*starts, *white_starts(train.n, 3 * settings.starts, seed)]
     progress(done, starts[0].A)
-    if known:  # the other kind of errors has explained nearly all
-        ends = list(known)
-    else:
-        bred = scan(samples, starts, settings, seed, clock, harder=attempt > 0)
-        ends = first_look(samples, bred, seed, settings.workers, clock)
+    if known:  # the other kind of errors has explained nearly all: by these errors, too?
+        finals = last_look(samples, list(known), settings.finalists, seed, settings.workers)
+        if finals[0].criterion < LITTLE:
+            return Search(finals[0].A, kind, tuple(finals))
+    bred = scan(samples, starts, settings, seed, clock, harder=attempt > 0)
+    suggested = [start for start in starts if start.label != "white"]
+    ends = first_look(samples, bred, suggested, seed, settings.workers, clock)
     progress(done + 0.3 / ATTEMPTS, ends[0].A)
     finals = last_look(samples, ends, settings.finalists, seed, settings.workers)
     return Search(finals[0].A, kind, tuple(finals))
