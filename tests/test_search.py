@@ -118,7 +118,7 @@ def random_samples(rep, set_like, scalars, mask, count=9, points=3, n=3):
     ],
     ids=["one vector", "tuple with scalars", "set", "set with scalars", "set with scalars and mask"],
 )
-@pytest.mark.parametrize("degree", [None, 2], ids=["functions", "polynomial"])
+@pytest.mark.parametrize("degree", [None, 1, 2], ids=["functions", "linear", "polynomial"])
 def test_jacobian_is_the_derivative_of_the_design(rep, set_like, scalars, mask, points, degree):
     samples = random_samples(rep, set_like, scalars, mask, points=points)
     family = Family(samples, 900, seed=1, soft=0.3, degree=degree)

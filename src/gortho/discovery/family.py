@@ -178,7 +178,7 @@ class Family:
         """Derivative of the predictions by what the neurons are made of, ``(N, components, unknowns)``."""
         f = self.features
         assert isinstance(f, TupleFeatures) and f.neurons is not None
-        z = f.seen_by_neurons(f.variables(self.gram(A, inputs), inputs.point, inputs.sample, units))
+        z = f.variables(self.gram(A, inputs), inputs.point, inputs.sample, units)[:, f.own]
         w = torch.cat(self.weights(coefficients))[:, -len(f.neurons.phase) :]
         if self.plain:
             return f.neurons.own_slopes(z, w.expand(len(z), 1, -1))

@@ -36,14 +36,14 @@ def finished(train: Samples, validation: Samples, A: Tensor, seed: int, clock: C
     at = projection.refine(A, FINISH_STEPS)
     if train.points == 1 or train.set_like or at.criterion < AGREED or clock.over():
         return at.A
-    joint = with_neurons(train, projection, at, seed)
+    joint = with_neurons(train, at, seed)
     if joint is None:
         return at.A
     errors = [_error(p, solve, validation) for p, solve in ((projection, at), (joint.projection, joint.at))]
     return joint.at.A if errors[1] < errors[0] else at.A
 
 
-def with_neurons(train: Samples, projection: Projection, at: Solve, seed: int) -> Joint | None:
+def with_neurons(train: Samples, at: Solve, seed: int) -> Joint | None:
     """Form and neurons fitted together from a form on; None where this leads to nothing."""
     few, columns = few_for(train, BESIDE)
     beside = Projection(few, columns, few.weights, seed + 5, SOFT)

@@ -32,13 +32,8 @@ class Joint:
         """Neurons at random beside the family, at a form."""
         features = projection.family.features
         assert isinstance(features, TupleFeatures)
-        inputs = projection.inputs
-        b = features.variables(
-            projection.family.gram(A, inputs), inputs.point, inputs.sample, projection.family.units(A, inputs)
-        )
-        variables = features.seen_by_neurons(b[:1]).shape[1]
-        generator = torch.Generator().manual_seed(seed)
-        return cls._at(projection, Neurons.at_random(variables, count, generator), A)
+        neurons = Neurons.at_random(len(features.own), count, torch.Generator().manual_seed(seed))
+        return cls._at(projection, neurons, A)
 
     @classmethod
     def _at(cls, projection: Projection, neurons: Neurons, A: Tensor) -> Joint:

@@ -50,7 +50,7 @@ class Waves:
 
 @dataclass(frozen=True)
 class Neurons:
-    """tanh(ωᵀz + b) with ω and b that are fitted, for variables z that are the invariants and their embeddings."""
+    """tanh(ωᵀz + b) with ω and b that are fitted, for variables z that are inner products and given scalars."""
 
     omega: Tensor  # (variables, count)
     phase: Tensor  # (count,)
@@ -136,26 +136,29 @@ class TupleFeatures:
         self.mixing = gram_to_invariants(points)
         # q of each vector, of each difference and each sum of two, and of the sum of all
         self.squares = points + 2 * pairs + (points > 2)
-        variables = self.squares + pairs + scalars
+        variables, own = self.squares + pairs + scalars, points + pairs + scalars
         generator = torch.Generator().manual_seed(seed)
+        # The other squares are sums of those of the vectors and of the mixed products.
+        self.own = torch.cat([torch.arange(points), torch.arange(self.squares, variables)])
+        self.seen = self.own[: points + pairs]
         if degree is not None:
-            own = points + pairs + scalars  # the other squares are sums of these
             self.products = torch.triu_indices(own, own).unbind()
             self.count = [1, 1 + own, 1 + own + len(self.products[0])][degree]
             return
         # What a law is most likely made of comes first; the rest takes the room that is left.
-        left = room - 1 - variables
+        left = room - 1 - own
         self.poles = left >= 2 * self.squares
         left -= 2 * self.squares if self.poles else 0
         self.embedded = left >= variables
         left -= variables if self.embedded else 0
         self.roots = left >= 2 * self.squares
         left -= 2 * self.squares if self.roots else 0
-        self.products = some_products(variables, left // 2, generator)
+        self.products = some_products(own, left // 2, generator)
         self.waves = Waves(variables, left - len(self.products[0]), generator)
         self.count = (
             1
-            + variables * (2 if self.embedded else 1)
+            + own
+            + variables * self.embedded
             + 2 * self.squares * (self.poles + self.roots)
             + len(self.products[0])
             + len(self.waves)
@@ -166,17 +169,18 @@ class TupleFeatures:
         return gram.flatten(1) @ self.mixing.to(gram)
 
     def variables(self, gram: Tensor, point: Tensor | None, sample: Tensor | None, units: Tensor) -> Tensor:
+        """The invariants in their units, and the given scalars ``(N, variables)``."""
         given = [s.flatten(1) for s in (point, sample) if s is not None]
         return torch.cat([self.invariants(gram) / units, *given], 1)
 
     def __call__(self, gram: Tensor, point: Tensor | None, sample: Tensor | None, units: Tensor) -> Tensor:
         b = self.variables(gram, point, sample, units)
         i, j = self.products
+        own = b[:, self.own]
+        parts = [torch.ones_like(b[:, :1]), own]
         if self.degree is not None:
-            b = torch.cat([b[:, : self.points], b[:, self.squares :]], 1)
-            return torch.cat([torch.ones_like(b[:, :1]), b, b[:, i] * b[:, j]], 1)[:, : self.count]
+            return torch.cat([*parts, own[:, i] * own[:, j]], 1)[:, : self.count]
         q, e = b[:, : self.squares], self._embedded(b)
-        parts = [torch.ones_like(b[:, :1]), b]
         r = (q.square() + self.soft**2).sqrt()
         if self.poles:
             parts += [r.reciprocal(), q / r.square()]
@@ -184,9 +188,9 @@ class TupleFeatures:
             parts.append(e)
         if self.roots:
             parts += [r.sqrt(), r.log()]
-        parts += [b[:, i] * b[:, j], self.waves(e)]
+        parts += [own[:, i] * own[:, j], self.waves(e)]
         if self.neurons is not None:
-            parts.append(self.neurons(self.seen_by_neurons(b)))
+            parts.append(self.neurons(own))
         return torch.cat(parts, 1)
 
     def with_neurons(self, neurons: Neurons) -> TupleFeatures:
@@ -195,14 +199,6 @@ class TupleFeatures:
         before = 0 if self.neurons is None else len(self.neurons.phase)
         other.neurons, other.count = neurons, self.count - before + len(neurons.phase)
         return other
-
-    def independent(self, variables: int) -> Tensor:
-        """Places of the inner products and of given scalars among the variables: the others are sums of these."""
-        return torch.cat([torch.arange(self.points), torch.arange(self.squares, variables)])
-
-    def seen_by_neurons(self, b: Tensor) -> Tensor:
-        """The independent variables: inner products and given scalars."""
-        return b[:, self.independent(b.shape[1])]
 
     def _embedded(self, b: Tensor) -> Tensor:
         """asinh of the invariants; given scalars as they are."""
@@ -214,33 +210,29 @@ class TupleFeatures:
     ) -> Tensor:
         """Derivatives of the functions times ``weights (L, count)`` by the Gram matrix, ``(N, L, p, p)``."""
         b = self.variables(gram, point, sample, units)
-        m = self.mixing.shape[1]
-        slopes = b.new_zeros(len(b), len(weights), m)
-        if self.degree is not None:
-            own = self.independent(b.shape[1])
-            slopes[..., own[own < m]] = self._polynomial_slopes(b[:, own], weights)[..., own < m]
+        if self.degree is not None:  # of lower degrees the last weights are missing
+            all_ = 1 + len(self.own) + len(self.products[0])
+            weights = torch.nn.functional.pad(weights, (0, all_ - self.count))
+            slopes = b.new_zeros(len(b), len(weights), self.mixing.shape[1])
+            products = weights[:, 1 + len(self.own) :]
         else:
-            slopes += self._slopes(b, weights)
+            slopes, products = self._slopes(b, weights)
+        own_weights = weights[:, 1 : 1 + len(self.own)]
+        by_own = own_weights + _product_slopes(b[:, self.own], self.products, products)
+        slopes[..., self.seen] += by_own[..., : len(self.seen)]
         return ((slopes / units) @ self.mixing.mT.to(gram)).unflatten(2, (self.points, self.points))
 
-    def _polynomial_slopes(self, b: Tensor, weights: Tensor) -> Tensor:
-        """Of a constant, the variables, and products of two, as far as the degree goes."""
-        v = b.shape[1]
-        w = torch.nn.functional.pad(weights, (0, 1 + v + len(self.products[0]) - weights.shape[1]))
-        return w[:, 1 : 1 + v] + _product_slopes(b, self.products, w[:, 1 + v :])
+    def _slopes(self, b: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Of all but the variables and their products, by the invariants in their units ``(N, L, m)``.
 
-    def _slopes(self, b: Tensor, weights: Tensor) -> Tensor:
-        """By the invariants in their units, ``(N, L, m)``."""
+        Also the weights of the products.
+        """
         m, v, c = self.mixing.shape[1], b.shape[1], self.squares
-        sizes = [1, v, *[c] * 2 * self.poles, *[v] * self.embedded, *[c] * 2 * self.roots]
-        sizes += [
-            len(self.products[0]),
-            len(self.waves),
-            0 if self.neurons is None else len(self.neurons.phase),
-        ]
-        w = iter(weights.split(sizes, 1))
-        next(w)
-        slopes = next(w) + b.new_zeros(len(b), 1, 1)
+        sizes = [1 + len(self.own), *[c] * 2 * self.poles, *[v] * self.embedded, *[c] * 2 * self.roots]
+        neurons = 0 if self.neurons is None else len(self.neurons.phase)
+        sizes += [len(self.products[0]), len(self.waves), neurons]
+        w = iter(weights.split(sizes, 1)[1:])
+        slopes = b.new_zeros(len(b), len(weights), m)
         q = b[:, :c]
         r2 = q.square() + self.soft**2
         r = r2.sqrt()
@@ -257,12 +249,8 @@ class TupleFeatures:
         if self.roots:
             add(q / (2 * r * r.sqrt()))
             add(q / r2)
-        slopes += _product_slopes(b, self.products, next(w))
-        slopes = slopes[..., :m]
+        products = next(w)
         slopes += self.waves.slopes(self._embedded(b), next(w))[..., :m] * by_embedding[:, None]
         if self.neurons is not None:
-            own = self.independent(v)
-            z, seen = self.seen_by_neurons(b), own[own < m]
-            by_z = self.neurons.slopes(z, next(w))
-            slopes[..., seen] += by_z[..., : len(seen)]
-        return slopes
+            slopes[..., self.seen] += self.neurons.slopes(b[:, self.own], next(w))[..., : len(self.seen)]
+        return slopes, products
