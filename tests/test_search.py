@@ -21,6 +21,7 @@ from gortho.discovery.correlation import (
 )
 from gortho.discovery.family import Family, Standard, metric_of
 from gortho.discovery.find import find_form
+from gortho.discovery.joint import Joint
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind, exact_law, linear_predictor
 from gortho.discovery.projection import Projection
@@ -38,6 +39,7 @@ from gortho.discovery.search import (
 from gortho.discovery.spectral import stabiliser_form, symmetric_basis
 from gortho.discovery.starts import (
     Start,
+    cone_starts,
     correlation_starts,
     distinct,
     given_starts,
@@ -51,6 +53,7 @@ from gortho.groups import haar, random_generator
 from gortho.reps import Metric, Scalar, as_rep
 from gortho.samples.frame import Frame, form_distance, unit_form
 from gortho.samples.values import Samples
+from gortho.tasks.random_laws import random_law
 from gortho.tasks.realistic import realistic
 
 SMALL = Settings(starts=10, generations=2, refits=4, predictor_steps=100)
@@ -116,10 +119,10 @@ def random_samples(rep, set_like, scalars, mask, count=9, points=3, n=3):
     ],
     ids=["one vector", "tuple with scalars", "set", "set with scalars", "set with scalars and mask"],
 )
-@pytest.mark.parametrize("degree", [None, 2], ids=["functions", "polynomial"])
+@pytest.mark.parametrize("degree", [None, 1, 2], ids=["functions", "linear", "polynomial"])
 def test_jacobian_is_the_derivative_of_the_design(rep, set_like, scalars, mask, points, degree):
     samples = random_samples(rep, set_like, scalars, mask, points=points)
-    family = Family(samples, 60, seed=1, soft=0.3, degree=degree)
+    family = Family(samples, 900, seed=1, soft=0.3, degree=degree)
     inputs = Standard.of(samples).inputs(samples)
     A = unit_form(QuadraticForm.random(1, 2, condition=2, seed=4).matrix)
     units = family.units(A, inputs)
@@ -129,11 +132,63 @@ def test_jacobian_is_the_derivative_of_the_design(rep, set_like, scalars, mask, 
     torch.testing.assert_close(J, J.mT)
     step = 1e-5
     for d in symmetric_basis(3):
-        there, back = (family.design(A + s * d, inputs, units) @ c for s in (step, -step))
-        slope = (there - back) / (2 * step)
+        there, back = (family.design(A + s * d, inputs, units).dense() @ c for s in (step, -step))
+        slope = ((there - back) / (2 * step)).reshape(len(samples), -1)
         mine = torch.einsum("zcab,ab->zc", J, d)
         assert float((mine - slope).norm()) < 1e-5 * float(slope.norm() + J.norm())
     assert float(J.norm()) > 1e-3
+
+
+@pytest.mark.parametrize("rep", REPS)
+def test_products_with_a_design_are_those_of_its_matrix(rep):
+    samples = random_samples(rep, False, True, False, points=3)
+    family = Family(samples, 120, seed=1)
+    inputs = Standard.of(samples).inputs(samples)
+    A = unit_form(QuadraticForm.random(1, 2, condition=2, seed=4).matrix)
+    design = family.design(A, inputs, family.units(A, inputs)).weighted(
+        torch.linspace(0.5, 2, len(samples)).double()
+    )
+    D = design.dense()
+    c, y = normal(D.shape[1], 2, seed=5), normal(len(D), 2, seed=6)
+    torch.testing.assert_close(design.squares(), D.mT @ D)
+    torch.testing.assert_close(design.times(c), D @ c)
+    torch.testing.assert_close(design.transposed_times(y), D.mT @ y)
+
+
+def joint_start(output, seed=0):
+    """The true form of a law of many shapes, and a joint fit to be made, from a form near it."""
+    form = QuadraticForm.random(1, 2, condition=2, seed=5)
+    made, truth = posed(random_law(form, 3, output, 1_200, 0.0, "network", seed))
+    samples = prepared(made.parts.train, Errors.ABSOLUTE)
+    near = unit_form(truth + 0.02 * symmetric_basis(3)[1])
+    return truth, Joint.start(Projection(samples, 60, None, 1), near, 16, 0)
+
+
+@pytest.mark.parametrize("output", ["scalar", "vector", "conjugation"])
+def test_slopes_of_neurons_are_derivatives(output):
+    _, joint = joint_start(output)
+    family, at, inputs = joint.projection.family, joint.at, joint.projection.inputs
+    K = family.neuron_slopes(at.A, inputs, at.units, at.coefficients)
+    J = family.jacobian(at.A, inputs, at.units, at.coefficients)
+    generator = torch.Generator().manual_seed(1)
+    step = 1e-5 * torch.randn(K.shape[2], dtype=torch.float64, generator=generator)
+    d = 1e-5 * symmetric_basis(3)[2]
+
+    def predicted(sign):
+        moved = family.with_neurons(joint.neurons.moved(sign * step))
+        return moved.design(at.A + sign * d, inputs, at.units).times(at.coefficients[:, None])[:, 0]
+
+    slope = ((predicted(1) - predicted(-1)) / 2).reshape(K.shape[:2])
+    mine = K @ step + torch.einsum("zcab,ab->zc", J, d)
+    assert float((mine - slope).norm()) < 1e-5 * float(slope.norm())
+    assert float((K @ step).norm()) > 0.1 * float(slope.norm())
+
+
+def test_neurons_bring_the_form_nearer_to_the_truth():
+    truth, joint = joint_start("vector")
+    alone, moved = joint.projection.refine(joint.at.A, 10), joint.refined(15)
+    assert moved.at.criterion < 0.3 * alone.criterion
+    assert form_distance(moved.at.A, truth) < 0.5 * form_distance(alone.A, truth)
 
 
 def test_missing_points_are_not_seen():
@@ -148,7 +203,7 @@ def test_missing_points_are_not_seen():
     for x in (samples.x, other):
         masked = dataclasses.replace(samples, x=x, mask=mask)
         inputs = Standard.of(masked).inputs(masked)
-        designs.append(family.design(A, inputs, torch.ones(6, dtype=torch.float64)))
+        designs.append(family.design(A, inputs, torch.ones(6, dtype=torch.float64)).dense())
     torch.testing.assert_close(*designs)
     assert float(designs[0].norm()) > 0
 
@@ -204,9 +259,10 @@ def test_weights_of_a_projection_are_repeated_samples():
     units = one.family.units(truth, one.inputs)
     fixed = []
     for projection in (one, other):
-        D, size, y = projection._design(truth, units)
-        c = torch.linalg.lstsq(D, y[:, None], driver="gelsd").solution[:, 0] / size
-        fixed.append(projection.family.design(truth, one.inputs, units) @ c)
+        D = projection.family.design(truth, projection.inputs, units).weighted(projection.root).dense()
+        size, y = D.norm(dim=0), (projection.y * projection.root[:, None]).flatten()
+        c = torch.linalg.lstsq(D / size, y[:, None], driver="gelsd").solution[:, 0] / size
+        fixed.append(projection.family.design(truth, one.inputs, units).dense() @ c)
     torch.testing.assert_close(*fixed, rtol=1e-6, atol=1e-6)
 
 
@@ -699,3 +755,21 @@ def test_haar_turns_of_starts_come_from_the_seed():
     assert all(torch.equal(a.A, b.A) for a, b in zip(one, again))
     assert not torch.allclose(one[1].A, other[1].A)
     assert float((haar(3, (), random_generator(0)).det().abs() - 1).abs()) < 1e-9
+
+
+@pytest.mark.parametrize("name", ["starts", "finalists", "refits", "members", "workers"])
+def test_sizes_that_cannot_work_are_refused(name):
+    with pytest.raises(ValueError, match=rf"Settings\({name}=0\): give {name} of at least 1"):
+        Settings(**{name: 0})
+    assert getattr(Settings(**{name: 1}), name) == 1
+
+
+@pytest.mark.parametrize(
+    ("law", "group", "points"), [("inverse square", (2, 2), 1), ("pair force", (1, 3), 2)]
+)
+def test_cones_are_where_targets_are_extreme(law, group, points):
+    made, truth = posed(realistic(11, "normal", law, group, points=points, noise=0.01))
+    train = made.parts.train
+    assert min(form_distance(s.A, truth) for s in cone_starts(train)) < 0.1
+    assert min(form_distance(s.A, truth) for s in correlation_starts(train)) > 0.2
+    assert cone_starts(train.rows(slice(0, 50))) == []

@@ -7,15 +7,15 @@ through the metric in the legs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from gortho.discovery.spectral import symmetric_basis
-from gortho.nn.features import SMALLEST_UNIT, SOFT, TupleFeatures, combine, features_for, weight_shape
+from gortho.nn.features import combine, features_for, weight_shape
+from gortho.nn.tuples import SMALLEST_UNIT, SOFT, Neurons, TupleFeatures
 from gortho.reps import Covector, Metric, Rep, Scalar, Vector
 from gortho.samples.values import Samples
 
@@ -68,13 +68,69 @@ def _mean_and_deviation(s: Tensor) -> Tensor:
 
 def metric_of(A: Tensor) -> Metric:
     """A and its adjugate, ‖·‖_F = √n, finite for singular A, too: no wall between signatures (M7)."""
-    values, Q = torch.linalg.eigh(A.detach())
-    weakest = int(values.abs().argmin())
+    values, Q = torch.linalg.eigh(A)
+    weakest = values.abs().argmin()
     if float(values[weakest].abs()) < 1e-7 * float(values.abs().max()):
-        A = A + 1e-7 * (Q[:, weakest, None] * Q[:, weakest])
-    inverse = torch.linalg.inv(A)
-    sign = torch.linalg.det(A.detach()).sign()
-    return Metric(A, inverse * (sign * len(A) ** 0.5 / torch.linalg.matrix_norm(inverse)))
+        values[weakest] += 1e-7
+    inverse = 1 / values
+    inverse = inverse * (values.prod().sign() * len(A) ** 0.5 / inverse.norm())
+    return Metric(A, Q * inverse @ Q.mT)
+
+
+@dataclass(frozen=True)
+class Design:
+    """The matrix D of a linear family, D_(z c)(l f) = B_zlc φ_zf: functions times products of vectors and metric.
+
+    Its squares, and products with it, cost less than the matrix itself would.
+
+    Attributes:
+        functions: φ ``(N, F)``.
+        basis: B ``(N, L, components)``, or None: then D is φ.
+    """
+
+    functions: Tensor
+    basis: Tensor | None = None
+
+    def weighted(self, root: Tensor) -> Design:
+        """With rows of sample z times ``root (N,)``."""
+        if self.basis is None:
+            rows = root.repeat_interleave(len(self.functions) // len(root))
+            return Design(self.functions * rows[:, None])
+        return Design(self.functions, self.basis * root[:, None, None])
+
+    def squares(self) -> Tensor:
+        """DᵀD."""
+        f, B = self.functions, self.basis
+        if B is None:
+            return f.mT @ f
+        F, L = f.shape[1], B.shape[1]
+        i, j = torch.triu_indices(L, L)
+        G = (B @ B.mT)[:, i, j]
+        blocks = (f.mT @ (G[:, :, None] * f[:, None]).flatten(1)).unflatten(1, (-1, F))
+        whole = f.new_empty(L, F, L, F)
+        whole[i, :, j] = whole[j, :, i] = blocks.movedim(1, 0)
+        return whole.flatten(0, 1).flatten(1)
+
+    def times(self, c: Tensor) -> Tensor:
+        """D c for ``c (L · F, m)``."""
+        f, B = self.functions, self.basis
+        if B is None:
+            return f @ c
+        inner = (f @ c.unflatten(0, (-1, f.shape[1])).movedim(0, 1).flatten(1)).unflatten(1, (B.shape[1], -1))
+        return (B.mT @ inner).flatten(0, 1)
+
+    def transposed_times(self, y: Tensor) -> Tensor:
+        """Dᵀ y for ``y (N · components, m)``."""
+        f, B = self.functions, self.basis
+        if B is None:
+            return f.mT @ y
+        inner = B @ y.unflatten(0, (len(f), -1))
+        return (f.mT @ inner.flatten(1)).unflatten(1, (B.shape[1], -1)).movedim(0, 1).flatten(0, 1)
+
+    def dense(self) -> Tensor:
+        """D itself, ``(N · components, L · F)``."""
+        f, B = self.functions, self.basis
+        return f if B is None else (B.mT[:, :, :, None] * f[:, None, None]).flatten(2).flatten(0, 1)
 
 
 class Family:
@@ -84,7 +140,7 @@ class Family:
         samples: what it is for; only shapes are looked at.
         columns: about so many unknowns in all.
         seed: seed of the waves.
-        soft: how smooth it is, see `gortho.nn.features.SOFT`.
+        soft: how smooth it is, see `gortho.nn.tuples.SOFT`.
         degree: polynomials of the invariants up to this degree, and nothing else.
     """
 
@@ -104,6 +160,29 @@ class Family:
     def columns(self) -> int:
         """Number of unknowns."""
         return sum(torch.Size(shape).numel() for shape in self.shapes)
+
+    @property
+    def products(self) -> int:
+        """Number of products of vectors and metric that coefficients stand at, one for scalars."""
+        return sum(self.points**number for number in self.legs)
+
+    def with_neurons(self, neurons: Neurons) -> Family:
+        """The same family and these neurons."""
+        other = copy.copy(self)
+        assert isinstance(self.features, TupleFeatures)
+        other.features = self.features.with_neurons(neurons)
+        other.shapes = [weight_shape(other.features, number, self.points) for number in self.legs]
+        return other
+
+    def neuron_slopes(self, A: Tensor, inputs: Inputs, units: Tensor, coefficients: Tensor) -> Tensor:
+        """Derivative of the predictions by what the neurons are made of, ``(N, components, unknowns)``."""
+        f = self.features
+        assert isinstance(f, TupleFeatures) and f.neurons is not None
+        z = f.variables(self.gram(A, inputs), inputs.point, inputs.sample, units)[:, f.own]
+        w = torch.cat(self.weights(coefficients))[:, -len(f.neurons.phase) :]
+        if self.plain:
+            return f.neurons.own_slopes(z, w.expand(len(z), 1, -1))
+        return f.neurons.own_slopes(z, tensor_basis(self.rep, A, inputs.x).mT @ w)
 
     def gram(self, A: Tensor, inputs: Inputs) -> Tensor:
         """⟨x_i, x_j⟩ ``(N, p, p)``; zero with missing points."""
@@ -134,15 +213,14 @@ class Family:
         sizes = [torch.Size(shape).numel() for shape in self.shapes]
         return [c.reshape(shape) for c, shape in zip(coefficients.split(sizes), self.shapes)]
 
-    def design(self, A: Tensor, inputs: Inputs, units: Tensor) -> Tensor:
-        """The matrix that takes coefficients to predictions, ``(N, components, columns)``."""
+    def design(self, A: Tensor, inputs: Inputs, units: Tensor) -> Design:
+        """The matrix that takes coefficients to predictions, sample by sample and component by component."""
         f = self._evaluated(self.gram(A, inputs), inputs, units)
         if self.plain:
-            return (f if isinstance(f, Tensor) else f[0])[:, None]
+            return Design(f if isinstance(f, Tensor) else f[0])
         if isinstance(f, Tensor):
-            B = tensor_basis(self.rep, A, inputs.x)
-            return (B.mT[:, :, :, None] * f[:, None, None]).flatten(2)
-        return self._set_design(A, inputs, f)
+            return Design(f, tensor_basis(self.rep, A, inputs.x))
+        return Design(self._set_design(A, inputs, f).flatten(0, 1))
 
     def _set_design(self, A: Tensor, inputs: Inputs, f: list[Tensor]) -> Tensor:
         """The design of a set: every function of the whole, of a point or of a pair times its vectors, summed."""
@@ -180,55 +258,69 @@ class Family:
     def jacobian(self, A: Tensor, inputs: Inputs, units: Tensor, coefficients: Tensor) -> Tensor:
         """Derivative of the predictions by the entries of A, ``(N, components, n, n)``, symmetric.
 
-        Features depend on A by the Gram matrix alone, so a pass for each of its entries, or one for each component of
-        the output, serves all entries of A.
+        Features depend on A by the Gram matrix alone, so slopes by its entries serve all entries of A.
         """
         gram, weights = self.gram(A, inputs), self.weights(coefficients)
-
-        def coefficients_of(gram: Tensor) -> list[Tensor]:
-            return combine(self._evaluated(gram, inputs, units), weights, self.legs, self.points)
-
-        components = self.rep.size(self.n)
-        if self.points * (self.points + 1) // 2 <= components:
-            slopes = self._slopes_forward(coefficients_of, gram, A, inputs)
+        if isinstance(self.features, TupleFeatures):
+            slopes = self.features.slopes(gram, inputs.point, inputs.sample, units, torch.cat(weights))
+            if not self.plain:
+                slopes = torch.einsum("zlc,zlij->zcij", tensor_basis(self.rep, A, inputs.x), slopes)
         else:
-            slopes = self._slopes_backward(coefficients_of, gram, A, inputs)
+            slopes = self._slopes_backward(weights, gram, A, inputs, units)
         x = inputs.vectors
         J = torch.einsum("zcij,zia,zjb->zcab", slopes, x, x)
         if _depends_on_form(self.rep):
-            J = J + self._through_legs([c.detach() for c in coefficients_of(gram)], A, inputs)
+            c = combine(self._evaluated(gram, inputs, units), weights, self.legs, self.points)
+            J = J + self._through_legs(c, A, inputs)
         return (J + J.mT) / 2
 
-    def _slopes_forward(self, coefficients_of: Callable, gram: Tensor, A: Tensor, inputs: Inputs) -> Tensor:
-        """Slopes of the outputs by the Gram matrix, one forward pass for each of its entries."""
-        slopes = gram.new_zeros(len(gram), self.rep.size(self.n), *gram.shape[1:])
-        for i, j in torch.triu_indices(*gram.shape[1:]).mT.tolist():
-            tangent = torch.zeros_like(gram)
-            tangent[:, i, j] = tangent[:, j, i] = 1.0 if i == j else 0.5
-            with forward_ad.dual_level():
-                moved = [
-                    forward_ad.unpack_dual(c) for c in coefficients_of(forward_ad.make_dual(gram, tangent))
-                ]
-            c = [torch.zeros_like(d.primal) if d.tangent is None else d.tangent for d in moved]
-            slopes[:, :, i, j] = slopes[:, :, j, i] = self._outputs(c, A, inputs)  # linear in coefficients
-        return slopes
-
-    def _slopes_backward(self, coefficients_of: Callable, gram: Tensor, A: Tensor, inputs: Inputs) -> Tensor:
-        """The same by one backward pass for each component of the output."""
+    def _slopes_backward(
+        self, weights: list[Tensor], gram: Tensor, A: Tensor, inputs: Inputs, units: Tensor
+    ) -> Tensor:
+        """Slopes of the outputs by the Gram matrix, one backward pass for each component of the output."""
         with torch.enable_grad():
             gram = gram.detach().requires_grad_()
-            p = self._outputs(coefficients_of(gram), A, inputs)
+            c = combine(self._evaluated(gram, inputs, units), weights, self.legs, self.points)
+            p = self._outputs(c, A, inputs)
             each = [torch.autograd.grad(p[:, k].sum(), gram, retain_graph=True)[0] for k in range(p.shape[1])]
         return torch.stack(each, 1)
 
     def _through_legs(self, c: list[Tensor], A: Tensor, inputs: Inputs) -> Tensor:
         """The part of the derivative that goes through the metric in the legs, by central differences."""
-        directions = symmetric_basis(self.n)
-        through = [
-            self._outputs(c, A + STEP * d, inputs) - self._outputs(c, A - STEP * d, inputs)
-            for d in directions
+        x, given = inputs.vectors, iter(c)
+        raised = [
+            (part, term, _contracted(next(given), x, len(term.legs)))
+            for part in self.rep.parts
+            for term in part.terms()
         ]
+        sizes = {part: part.size(self.n) for part in self.rep.parts}
+        offsets, at = [], 0
+        for part in self.rep.parts:
+            offsets += [at] * len(part.terms())
+            at += sizes[part]
+
+        def outputs(A: Tensor) -> Tensor:
+            metric, total = metric_of(A), x.new_zeros(len(x), at)
+            for (part, term, value), offset in zip(raised, offsets):
+                lowered = [axis for axis, position in enumerate(term.legs) if position >= part.up]
+                if not lowered and not term.pairs:
+                    continue
+                for axis in lowered:
+                    value = (value.movedim(1 + axis, -1) @ A).movedim(-1, 1 + axis)
+                value = part.with_pairs(term, value, metric).reshape(len(x), -1)
+                total[:, offset : offset + sizes[part]] += value
+            return total
+
+        directions = symmetric_basis(self.n)
+        through = [outputs(A + STEP * d) - outputs(A - STEP * d) for d in directions]
         return torch.einsum("zcm,mab->zcab", torch.stack(through, -1) / (2 * STEP), directions)
+
+
+def _contracted(c: Tensor, x: Tensor, legs: int) -> Tensor:
+    """Σ c_i… x_i ⊗ …, ``(N, n, …)`` of coefficients ``(N, k, …)``."""
+    for _ in range(legs):
+        c = torch.einsum("zi...,zia->z...a", c, x)
+    return c
 
 
 def _median_of_seen(values: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from gortho.discovery.search import Errors, Interrupted, Search, Settings, refit
 from gortho.discovery.spectral import SpectralForm, spectral_form
 from gortho.discovery.starts import (
     Start,
+    cone_starts,
     correlation_starts,
     distinct,
     given_starts,
@@ -136,7 +137,7 @@ def _starts(
     posed: Posed, train: Samples, spectral: SpectralForm | None, settings: Settings, seed: int
 ) -> list[Start]:
     starts = [] if posed.known is None else posed.known.starts(posed.frame)
-    starts += correlation_starts(train) + stabiliser_starts(train)
+    starts += correlation_starts(train) + cone_starts(train) + stabiliser_starts(train)
     if spectral is not None:
         starts.append(Start("spectral", unit_form(spectral.form.matrix)))
     if settings.given_axes:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gortho.discovery.family import Family, Standard
+from gortho.discovery.family import Design, Family, Standard
 from gortho.discovery.spectral import symmetric_basis
-from gortho.nn.features import SOFT
+from gortho.nn.tuples import SOFT
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 
@@ -42,12 +42,12 @@ class Solve:
     coefficients: Tensor
     criterion: float  # generalised cross-validation: the mean squared error to expect on new samples
     residual: Tensor  # (N · components,)
-    design: Tensor  # columns of length one
-    inverse: Tensor  # of the ridged squares of the design: the projection is design · inverse · designᵀ
+    design: Design  # D, and V with the projection onto it, DVVᵀDᵀ
+    V: Tensor
 
     def rest(self, columns: Tensor) -> Tensor:
         """What the family cannot follow of these columns ``(N · components, m)``."""
-        return columns - self.design @ (self.inverse @ (self.design.mT @ columns))
+        return columns - self.design.times(self.V @ (self.V.mT @ self.design.transposed_times(columns)))
 
 
 class Projection:
@@ -79,53 +79,53 @@ class Projection:
         weights = torch.ones(len(samples), dtype=self.y.dtype) if weights is None else weights
         self.root = (weights / weights.mean()).sqrt()
         self.directions = symmetric_basis(samples.n)
-
-    def _design(self, A: Tensor, units: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        D = self.family.design(A, self.inputs, units) * self.root[:, None, None]
-        D = D.flatten(0, 1)
-        size = D.norm(dim=0)
-        size = torch.where(size > 1e-12 * size.max(), size, math.inf)
-        return D / size, size, (self.y * self.root[:, None]).flatten()
+        self.unknowns = len(self.directions)  # beside those of the linear solve
 
     def solve(self, A: Tensor) -> Solve:
         """The ridge of least expected error, and its predictor."""
         units = self.family.units(A, self.inputs)
-        D, size, y = self._design(A, units)
-        values, V = torch.linalg.eigh(D.mT @ D)
-        at = self._ridged(A, units, D, size, y, values.clamp_min(0.0), V, V.mT @ (D.mT @ y), RIDGES)
-        if self.fine and at.criterion < FINE and len(D) > D.shape[1]:
-            Q, R = torch.linalg.qr(D)
+        D = self.family.design(A, self.inputs, units).weighted(self.root)
+        y = (self.y * self.root[:, None]).flatten()
+        squares = D.squares()
+        size = squares.diagonal().sqrt()
+        size = torch.where(size > 1e-12 * size.max(), size, math.inf)
+        values, V = torch.linalg.eigh(squares / size / size[:, None])
+        V = V / size[:, None]
+        at = self._ridged(
+            A, units, D, y, values.clamp_min(0.0), V, V.mT @ D.transposed_times(y[:, None])[:, 0]
+        )
+        if self.fine and at.criterion < FINE and len(y) > len(size):
+            Q, R = torch.linalg.qr(D.dense() / size)
             U, sigma, Vt = torch.linalg.svd(R, full_matrices=False)
             b = sigma * (U.mT @ (Q.mT @ y))
-            at = self._ridged(A, units, D, size, y, sigma.square(), Vt.mT, b, FINE_RIDGES)
+            at = self._ridged(A, units, D, y, sigma.square(), Vt.mT / size[:, None], b, FINE_RIDGES)
         return at
 
     def _ridged(
         self,
         A: Tensor,
         units: Tensor,
-        D: Tensor,
-        size: Tensor,
+        D: Design,
         y: Tensor,
         values: Tensor,
         V: Tensor,
         b: Tensor,
-        ridges: tuple[float, ...],
+        ridges: tuple[float, ...] = RIDGES,
     ) -> Solve:
+        """The solve by DV with orthogonal columns, of squared lengths ``values`` and inner products ``b`` with y."""
         lam = torch.tensor(ridges, dtype=y.dtype).square()[:, None] * values.max()
         damped = 1 / (values + lam)
         h = values * damped
-        rest = (len(y) - h.sum(1) - len(self.directions)).clamp_min(1.0)
-        if len(ridges) == len(RIDGES):
+        rest = (len(y) - h.sum(1) - self.unknowns).clamp_min(1.0)
+        if ridges is RIDGES:
             left = (y.square().sum() - ((2 - h) * damped * b.square()).sum(1)).clamp_min(0.0)
         else:  # differences of squares have too few digits
-            left = (y[:, None] - D @ (V @ (damped * b).mT)).square().sum(0)
+            left = (y[:, None] - D.times(V @ (damped * b).mT)).square().sum(0)
         best = int((left / rest.square()).argmin())
-        inverse = (V * damped[best]) @ V.mT
         c = V @ (damped[best] * b)
-        residual = y - D @ c
+        residual = y - D.times(c[:, None])[:, 0]
         criterion = float(residual.square().sum()) * len(y) / float(rest[best]) ** 2
-        return Solve(A, units, c / size, criterion, residual, D, inverse)
+        return Solve(A, units, c, criterion, residual, D, V * damped[best].sqrt())
 
     def jacobian(self, at: Solve) -> tuple[Tensor, Tensor]:
         """The projected Jacobian ``(N · components, m)`` by directions ``(m, n, n)`` across A itself."""
@@ -195,4 +195,5 @@ class Projection:
 
     def predict(self, at: Solve, samples: Samples) -> Tensor:
         """Predictions ``(N, components)`` for samples in the same frame and units."""
-        return self.family.design(at.A, self.standard.inputs(samples), at.units) @ at.coefficients
+        D = self.family.design(at.A, self.standard.inputs(samples), at.units)
+        return D.times(at.coefficients[:, None]).reshape(len(samples), -1)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from gortho.discovery.clock import Clock
+from gortho.discovery.finish import finished
+from gortho.discovery.looks import Size, few_for, projections, robust_weights, usual_criterion
 from gortho.discovery.projection import Projection, Solve
 from gortho.discovery.starts import Start, distinct, white_starts
 from gortho.discovery.workers import each
@@ -28,18 +30,16 @@ Progress = Callable[[float, Tensor], None]
 
 #: Relative errors count from this quantile of the targets' sizes on.
 RELATIVE_FROM = 0.25
-#: Residuals beyond so many median ones count less and less.
-FAR = 4.0
 #: Two ends of the search are the same form below this distance in the frame.
 SAME = 0.05
 #: A start ends about as well as the best one if its criterion is within this factor of the best.
 NEAR_BEST = 1.5
+#: A finalist whose criterion is more than so many times the best one's is given up.
+HOPELESS = 5.0
 #: A criterion below this share of the variance: nothing better is looked for.
 NEARLY_EXACT = 1e-7
 #: If more than this share of the variance is left over, the search is made once more, with more forms.
 LITTLE, ATTEMPTS = 0.05, 2
-#: Share of samples that are usual: the others do not decide which finalist is the best.
-USUAL = 0.9
 
 
 class Errors(enum.Enum):
@@ -47,6 +47,10 @@ class Errors(enum.Enum):
 
     ABSOLUTE = "absolute"
     RELATIVE = "relative"
+
+
+#: The least sizes that work: errors of a form come from refits, and what is searched from starts.
+LEAST_SETTINGS = {"starts": 1, "generations": 0, "finalists": 1, "refits": 1, "members": 1, "workers": 1}
 
 
 @dataclass(frozen=True)
@@ -73,29 +77,24 @@ class Settings:
     workers: int = 1
     given_axes: bool = True
 
-
-@dataclass(frozen=True)
-class Size:
-    """How much of the data, and how large a family, a projection takes."""
-
-    rows: int  # samples times components, about
-    columns: int  # unknowns of the family, at least so many …
-    for_leg: int  # … and so many for each product of vectors and metric …
-    most: int = 240  # … but not more than this
+    def __post_init__(self) -> None:
+        for name, least in LEAST_SETTINGS.items():
+            value = getattr(self, name)
+            if value < least:
+                raise ValueError(f"Settings({name}={value}): give {name} of at least {least}")
 
 
 #: The scan, the first look at the forms that it bred, and the last at the finalists.
 SCAN, FIRST, LAST = Size(700, 56, 32, 140), Size(900, 72, 38, 200), Size(4_500, 200, 60)
-#: The end: a larger family, and steps with it.
-FINISH, FINISH_STEPS = Size(4_500, 360, 90, 400), 4
-#: Samples for each unknown of a family, and for each entry of the form, at least.
-ROWS_FOR_UNKNOWN, ROWS_FOR_ENTRY = 3, 4
 #: How smooth the family is in each round of the first look, steps, and how many starts at least go on.
 ROUNDS = ((1.0, 6, 6), (0.3, 6, 4), (0.03, 6, 3))
 #: The same for finalists: smoothness and steps.
 FINAL_ROUNDS = ((0.3, 7), (0.03, 12))
-#: Steps by which the scan sees whether the law is nearly exact at a start.
-QUICK_STEPS = 6
+#: Starts that the sharp family alone is tried at.
+SHARP = 3
+#: Steps by which the scan sees whether the law is nearly exact at a start, or whether two that are so far apart lead
+#: to one form which leaves less than this share of the variance.
+QUICK_STEPS, APART, SETTLED = 6, 0.3, 0.02
 #: Steps of a refit, and how many of its own standard errors from the end of the search it starts.
 REFIT_STEPS, SHAKE = 8, 4.0
 #: Families of refits: smoothness, and unknowns as shares of those of the last look.
@@ -194,23 +193,6 @@ def _positive_quantile(sizes: Tensor, share: float) -> Tensor:
     return positive[int(share * len(positive))] if len(positive) else sizes.new_ones(())
 
 
-def few_for(samples: Samples, size: Size) -> tuple[Samples, int]:
-    """As many of the samples as a look of this size takes, and the unknowns of its family."""
-    components, n = samples.rep.size(samples.n), samples.n
-    legs = sum(samples.points ** len(t.legs) for part in samples.rep.parts for t in part.terms())
-    columns = max(size.columns, min(size.for_leg * legs, size.most))
-    columns = max(8, min(columns, len(samples) * components // ROWS_FOR_UNKNOWN))
-    entries = n * (n + 1) // 2
-    rows = max(size.rows, ROWS_FOR_UNKNOWN * columns)
-    return samples.rows(slice(0, max(-(-rows // components), ROWS_FOR_ENTRY * entries))), columns
-
-
-def projections(samples: Samples, size: Size, softness: Sequence[float], seed: int) -> list[Projection]:
-    """The same look at the samples with families of several degrees of smoothness."""
-    few, columns = few_for(samples, size)
-    return [Projection(few, columns, few.weights, seed, soft) for soft in softness]
-
-
 # The scan
 
 
@@ -228,10 +210,12 @@ def scan(
     bred: list[Start] = []
     for projection in projections(samples, SCAN, SCAN_SOFT, seed):
         pool = _scored(projection, starts)
-        ends = [(start, projection.refine(start.A, QUICK_STEPS)) for _, start in pool[:2]]
+        ends = [(start, projection.refine(start.A, QUICK_STEPS)) for _, start in _apart(pool, 2, APART)]
         exact = [Start(start.label, at.A) for start, at in ends if at.criterion < NEARLY_EXACT]
         if exact:
             return exact
+        if not harder and _agreed([at for _, at in ends]):
+            return distinct(bred + [Start(start.label, at.A) for start, at in ends])
         for g in range(rounds):
             if clock.over() or pool[0][0] < NEARLY_EXACT:
                 break
@@ -241,6 +225,12 @@ def scan(
             pool = sorted(pool, key=lambda pair: pair[0])[: 2 * CHILDREN]
         bred += [start for _, start in _apart(pool, PARENTS, SAME)]
     return distinct(bred)
+
+
+def _agreed(ends: list[Solve]) -> bool:
+    """Whether two starts lead to one form that explains most: there is nothing to breed for."""
+    most = all(at.criterion < SETTLED for at in ends)
+    return most and len(ends) > 1 and form_distance(ends[0].A, ends[1].A) < SAME
 
 
 def _scored(projection: Projection, starts: list[Start]) -> list[tuple[float, Start]]:
@@ -276,8 +266,13 @@ def _apart(pool: list[tuple[float, Start]], count: int, distance: float) -> list
 # Gauss-Newton
 
 
-def first_look(samples: Samples, starts: list[Start], seed: int, workers: int, clock: Clock) -> list[Restart]:
-    """Steps from every start with a small, smooth family; the better half goes on with sharper ones."""
+def first_look(
+    samples: Samples, starts: list[Start], suggested: list[Start], seed: int, workers: int, clock: Clock
+) -> list[Restart]:
+    """Steps from every start with a small, smooth family; the better half goes on with sharper ones.
+
+    What the data suggest is looked at with the sharp family, too.
+    """
     looks = projections(samples, FIRST, [soft for soft, _, _ in ROUNDS], seed)
     found = [Restart(start.label, start.A, math.inf) for start in starts]
     left = len(found)
@@ -286,9 +281,26 @@ def first_look(samples: Samples, starts: list[Start], seed: int, workers: int, c
             break
         ends = each(_refined, [(projection, r.A, steps) for r in found[:left]], workers)
         done = [replace(r, A=A, criterion=criterion) for r, (A, criterion) in zip(found, ends)]
-        found = sorted(done, key=lambda r: r.criterion) + found[left:]
-        left = max(keep, math.ceil(left / 2))
-    return found
+        done = _different(sorted(done, key=lambda r: r.criterion))
+        left = min(len(done), max(keep, math.ceil(left / 2)))
+        found = done + found[len(ends) :]
+    return _different(sorted([*found, *sharp_look(looks[-1], suggested)], key=lambda r: r.criterion))
+
+
+def sharp_look(projection: Projection, starts: list[Start]) -> list[Restart]:
+    """Steps with the sharp family alone from the starts that it likes best: a smooth one may lead away from them."""
+    best = _apart(_scored(projection, starts), SHARP, SAME)
+    ends = [(start, projection.refine(start.A, ROUNDS[-1][1])) for _, start in best]
+    return [Restart(start.label, at.A, at.criterion) for start, at in ends]
+
+
+def _different(ends: list[Restart]) -> list[Restart]:
+    """The ends without those that are the same form as a better one."""
+    kept: list[Restart] = []
+    for r in ends:
+        if all(form_distance(r.A, other.A) > SAME for other in kept):
+            kept.append(r)
+    return kept
 
 
 def _refined(projection: Projection, A: Tensor, steps: int) -> tuple[Tensor, float]:
@@ -300,37 +312,34 @@ def last_look(
     samples: Samples, restarts: list[Restart], finalists: int, seed: int, workers: int
 ) -> list[Restart]:
     """The best few, each a form of its own, with the large family; the best first."""
-    kept: list[Restart] = []
-    for r in restarts:
-        if all(form_distance(r.A, other.A) > SAME for other in kept):
-            kept.append(r)
     looks = projections(samples, LAST, [soft for soft, _ in FINAL_ROUNDS], seed + 1)
-    ends = each(_final, [(looks, r.A) for r in kept[:finalists]], workers)
-    found = [Restart(r.start, A, criterion) for r, (A, criterion) in zip(kept, ends)]
-    return sorted(found, key=lambda r: r.criterion)
+    kept = _different(restarts)[:finalists]
+    smooth, sharp = looks
+    for number in range(2):
+        ends = each(_final, [(smooth, sharp, number, r.A) for r in kept], workers)
+        done = [replace(r, A=A, criterion=criterion) for r, (A, criterion) in zip(kept, ends)]
+        done = _different(sorted(done, key=lambda r: r.criterion))
+        kept = [r for r in done if r.criterion <= HOPELESS * done[0].criterion]
+    ends = each(_tamed, [(looks[-1], r.A) for r in kept], workers)
+    kept = [replace(r, A=A, criterion=criterion) for r, (A, criterion) in zip(kept, ends)]
+    return sorted(kept, key=lambda r: r.criterion)
 
 
-def _final(looks: list[Projection], A: Tensor) -> tuple[Tensor, float]:
-    """The end of a finalist, and its criterion on usual samples; no few samples may pull it."""
-    for projection, (_, steps) in zip(looks, FINAL_ROUNDS):
-        at = projection.refine(A, steps)
-        A = at.A
-    tame = projection.reweighted(robust_weights(projection, at))
+def _final(smooth: Projection, sharp: Projection, number: int, A: Tensor) -> tuple[Tensor, float]:
+    """The end of one of the final rounds: smooth steps are taken back where the sharp family does not like them."""
+    if number == 0:
+        ends = [sharp.solve(B) for B in (A, smooth.refine(A, FINAL_ROUNDS[0][1]).A)]
+        at = min(ends, key=lambda at: at.criterion)
+    else:
+        at = sharp.refine(A, FINAL_ROUNDS[1][1])
+    return at.A, at.criterion
+
+
+def _tamed(projection: Projection, A: Tensor) -> tuple[Tensor, float]:
+    """The end of a finalist that no few samples pull, and its criterion on usual samples."""
+    tame = projection.reweighted(robust_weights(projection, projection.solve(A)))
     at = tame.refine(A, FINAL_ROUNDS[-1][1])
     return at.A, usual_criterion(projection, projection.solve(at.A))
-
-
-def robust_weights(projection: Projection, at: Solve) -> Tensor:
-    """Weights that let no few samples rule: one where the residual is usual, less and less beyond."""
-    r = projection.squared_residuals(at)
-    return 1 / (1 + r / (FAR**2 * r.median().clamp_min(1e-300)))
-
-
-def usual_criterion(projection: Projection, at: Solve) -> float:
-    """The criterion of the samples with usual residuals."""
-    r = projection.squared_residuals(at).sort().values
-    kept = r[: max(1, int(USUAL * len(r)))]
-    return float(kept.mean()) * at.criterion / max(float(r.mean()), 1e-300)
 
 
 # Which errors
@@ -379,7 +388,7 @@ def search(
                 if found and (clock.over() or best.restarts[0].criterion < NEARLY_EXACT):
                     break
                 done = (attempt + number / len(kinds)) / ATTEMPTS
-                known = bool(found) and best.restarts[0].criterion < LITTLE
+                known = best.restarts if found and best.restarts[0].criterion < LITTLE else ()
                 one = _attempt(train, starts, kind, settings, seed, attempt, known, clock, done, progress)
                 # What was found one way is a start for the other.
                 starts = [*starts, *(Start(r.start, r.A) for r in one.restarts)]
@@ -389,18 +398,13 @@ def search(
             if clock.over() or best.restarts[0].criterion < LITTLE:
                 break
         best = _chosen(found, train, validation, seed)
-        best = replace(best, A=finished(prepared(train, best.errors), best.A, seed))
+        whole = prepared(Samples.cat([train, validation]), best.errors)
+        parts = whole.rows(slice(0, len(train))), whole.rows(slice(len(train), None))
+        best = replace(best, A=finished(*parts, best.A, seed, clock))
         progress(1.0, best.A)
         return best
     except KeyboardInterrupt:
         raise Interrupted(best) from None
-
-
-def finished(samples: Samples, A: Tensor, seed: int) -> Tensor:
-    """A few steps more with the largest family that the samples allow."""
-    (projection,) = projections(samples, FINISH, [FINAL_ROUNDS[-1][0]], seed + 3)
-    projection = projection.reweighted(robust_weights(projection, projection.solve(A)))
-    return projection.refine(A, FINISH_STEPS).A
 
 
 def _attempt(
@@ -410,20 +414,23 @@ def _attempt(
     settings: Settings,
     seed: int,
     attempt: int,
-    known: bool,
+    known: tuple[Restart, ...],
     clock: Clock,
     done: float,
     progress: Progress,
 ) -> Search:
     """Scan, first and last look with one kind of errors; later attempts breed more, from another seed."""
     samples, seed = prepared(train, kind), seed + 7_919 * attempt
-    if known:  # the other kind of errors has explained nearly all: look around its forms only
-        settings = replace(settings, generations=0)
     if attempt:
         starts = [*starts, *white_starts(train.n, 3 * settings.starts, seed)]
     progress(done, starts[0].A)
+    if known:  # the other kind of errors has explained nearly all: by these errors, too?
+        finals = last_look(samples, list(known), settings.finalists, seed, settings.workers)
+        if finals[0].criterion < LITTLE:
+            return Search(finals[0].A, kind, tuple(finals))
     bred = scan(samples, starts, settings, seed, clock, harder=attempt > 0)
-    ends = first_look(samples, bred, seed, settings.workers, clock)
+    suggested = [start for start in starts if start.label != "white"]
+    ends = first_look(samples, bred, suggested, seed, settings.workers, clock)
     progress(done + 0.3 / ATTEMPTS, ends[0].A)
     finals = last_look(samples, ends, settings.finalists, seed, settings.workers)
     return Search(finals[0].A, kind, tuple(finals))

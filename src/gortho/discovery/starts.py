@@ -15,7 +15,7 @@ from gortho.discovery.correlation import (
     invariant_scalars,
     splines,
 )
-from gortho.discovery.spectral import stabiliser_form
+from gortho.discovery.spectral import stabiliser_form, symmetric_basis
 from gortho.groups import haar, random_generator
 from gortho.samples.frame import Frame, form_distance, unit_form
 from gortho.samples.values import Samples
@@ -24,6 +24,10 @@ from gortho.samples.values import Samples
 CORRELATED = 20_000
 #: Scalars made of x and y that correlations are taken with, at most.
 SCALARS = 6
+#: Share of the samples that are extreme, and how many for each entry of the form at least.
+EXTREME, SAMPLES_FOR_ENTRY = 0.05, 4
+#: Vectors and differences that cones are looked for in, reweightings, and cones that are kept, at most.
+MOST_VECTORS, VANISHING_STEPS, CONES = 10, 6, 8
 #: Samples that the stabiliser's linear solve looks at.
 SOLVED = 400
 #: Starts nearer to each other than this are one.
@@ -58,6 +62,49 @@ def correlation_starts(samples: Samples) -> list[Start]:
                 found.append((a.strength, a.A))
     found.sort(key=lambda pair: -pair[0])
     return distinct([Start("correlation", A) for _, A in found])[:6]
+
+
+def cone_starts(samples: Samples) -> list[Start]:
+    """Forms that vanish where functions of |q| are extreme: laws with roots, wells or poles at q = 0.
+
+    The form whose E[q²] over the samples with the lowest, or the highest, values of a scalar is the least share of that
+    over all: one eigenproblem for each vector and each difference of two. Weights 1/(1 + q²/median q²) let go of
+    samples that are extreme for another reason.
+    """
+    few = samples.rows(slice(0, CORRELATED))
+    x = few.x
+    i, j = torch.triu_indices(few.points, few.points, 1)
+    vectors = torch.cat([x, x[:, i] - x[:, j]], 1).unbind(1)[:MOST_VECTORS]
+    count = max(SAMPLES_FOR_ENTRY * few.n * (few.n + 1) // 2, int(EXTREME * len(x)))
+    if 4 * count > len(x):
+        return []
+    found: list[tuple[float, Tensor]] = []
+    for s in invariant_scalars(few).unbind(1)[:SCALARS]:
+        order = s.argsort()
+        for v in vectors:
+            for scale_free in (False, True):
+                m = quadratic_monomials(v / v.norm(dim=1, keepdim=True) if scale_free else v)
+                found += [vanishing(m, order[:count], few.n), vanishing(m, order[-count:], few.n)]
+    found.sort(key=lambda pair: pair[0])
+    return distinct([Start("cone", A) for _, A in found])[:CONES]
+
+
+def quadratic_monomials(v: Tensor) -> Tensor:
+    """Products of coordinates ``(N, n(n+1)/2)`` whose inner product with a form's coordinates is q."""
+    return torch.einsum("za,zb,mab->zm", v, v, symmetric_basis(v.shape[1]))
+
+
+def vanishing(m: Tensor, rows: Tensor, n: int) -> tuple[float, Tensor]:
+    """The form that is smallest on these rows of monomials, as a share of its size on all, and this share."""
+    root = torch.linalg.cholesky(m.mT @ m / len(m) + 1e-12 * torch.eye(m.shape[1], dtype=m.dtype))
+    near = torch.linalg.solve_triangular(root, m[rows].mT, upper=False).mT  # of unit moments over all samples
+    weights = torch.ones(len(near), dtype=m.dtype)
+    for _ in range(VANISHING_STEPS):
+        _, V = torch.linalg.eigh((near * weights[:, None]).mT @ near)
+        q2 = (near @ V[:, 0]).square()
+        weights = 1 / (1 + q2 / q2.median().clamp_min(1e-12))
+    a = torch.linalg.solve_triangular(root.mT, V[:, :1], upper=True)[:, 0]
+    return float(q2.median()), unit_form(torch.einsum("m,mab->ab", a, symmetric_basis(n)))
 
 
 def stabiliser_starts(samples: Samples) -> list[Start]:

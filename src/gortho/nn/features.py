@@ -6,133 +6,13 @@ and waves of them. A coefficient that is linear in such functions is fitted by o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
+from gortho.nn.tuples import SOFT, TupleFeatures, Waves, some_products
 from gortho.reps import Tensor as TensorRep
-
-#: Lengths of the waves, in units of the embedded invariants.
-LENGTHS = (0.7, 1.5, 3.0, 6.0)
-#: Roots, logarithms and poles are smooth within this share of an invariant's typical size.
-SOFT = 0.03
-#: Invariants are told from rounding down to this share of the vectors' squared length.
-SMALLEST_UNIT = 1e-9
-#: Products of two invariants, at most.
-MAX_PRODUCTS = 45
-
-
-class Waves:
-    """cos(ωᵀe + b) with random ω of several lengths, most of them along few of the variables."""
-
-    def __init__(self, variables: int, count: int, generator: torch.Generator):
-        count = max(0, count)
-        length = torch.tensor(LENGTHS, dtype=torch.float64)[
-            torch.randint(len(LENGTHS), (count,), generator=generator)
-        ]
-        direction = torch.randn(variables, count, dtype=torch.float64, generator=generator)
-        keep = torch.rand(variables, count, generator=generator) < min(1.0, 2.5 / variables)
-        keep[torch.randint(variables, (count,), generator=generator), torch.arange(count)] = True
-        direction = direction * keep
-        size = torch.randn(count, dtype=torch.float64, generator=generator).abs().clamp_min(0.2)
-        self.omega = direction / direction.norm(dim=0).clamp_min(1e-12) * size / length
-        self.phase = 2 * math.pi * torch.rand(count, dtype=torch.float64, generator=generator)
-
-    def __len__(self) -> int:
-        return len(self.phase)
-
-    def __call__(self, e: Tensor) -> Tensor:
-        return torch.cos(e @ self.omega.to(e) + self.phase.to(e))
-
-
-def some_products(variables: int, most: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Pairs i ≤ j of variables, at most so many, chosen at random."""
-    i, j = torch.triu_indices(variables, variables)
-    count = max(0, min(len(i), most, MAX_PRODUCTS))
-    if count < len(i):
-        chosen = torch.randperm(len(i), generator=generator)[:count].sort().values
-        i, j = i[chosen], j[chosen]
-    return i, j
-
-
-class TupleFeatures:
-    """Functions of an ordered tuple's invariants ``(N, count)``, the same for every coefficient.
-
-    Args:
-        points: number of vectors.
-        scalars: number of given scalars, of points and samples together.
-        room: about so many functions.
-        degree: 0, 1 or 2: all monomials up to this degree and nothing else, whatever the room.
-    """
-
-    def __init__(
-        self,
-        points: int,
-        scalars: int,
-        room: int,
-        seed: int = 0,
-        soft: float = SOFT,
-        degree: int | None = None,
-    ):
-        self.points, self.soft, self.degree = points, soft, degree
-        self.pairs = torch.triu_indices(points, points, 1).unbind()
-        pairs = len(self.pairs[0])
-        # q of each vector, of each difference and each sum of two, and of the sum of all
-        self.squares = points + 2 * pairs + (points > 2)
-        variables = self.squares + pairs + scalars
-        generator = torch.Generator().manual_seed(seed)
-        if degree is not None:
-            own = points + pairs + scalars  # the other squares are sums of these
-            self.products = torch.triu_indices(own, own).unbind()
-            self.count = [1, 1 + own, 1 + own + len(self.products[0])][degree]
-            return
-        # What a law is most likely made of comes first; the rest takes the room that is left.
-        left = room - 1 - variables
-        self.poles = left >= 2 * self.squares
-        left -= 2 * self.squares if self.poles else 0
-        self.embedded = left >= variables
-        left -= variables if self.embedded else 0
-        self.roots = left >= 2 * self.squares
-        left -= 2 * self.squares if self.roots else 0
-        self.products = some_products(variables, left // 2, generator)
-        self.waves = Waves(variables, left - len(self.products[0]), generator)
-        self.count = (
-            1
-            + variables * (2 if self.embedded else 1)
-            + 2 * self.squares * (self.poles + self.roots)
-            + len(self.products[0])
-            + len(self.waves)
-        )
-
-    def invariants(self, gram: Tensor) -> Tensor:
-        """q of vectors, differences and sums, and mixed products ``(N, variables without scalars)``."""
-        own = gram.diagonal(dim1=1, dim2=2)
-        i, j = self.pairs
-        mixed, both = gram[:, i, j], own[:, i] + own[:, j]
-        total = [gram.sum((1, 2))[:, None]] if self.points > 2 else []
-        return torch.cat([own, both - 2 * mixed, both + 2 * mixed, *total, mixed], 1)
-
-    def __call__(self, gram: Tensor, point: Tensor | None, sample: Tensor | None, units: Tensor) -> Tensor:
-        b = self.invariants(gram) / units
-        given = [s.flatten(1) for s in (point, sample) if s is not None]
-        if self.degree is not None:
-            b = torch.cat([b[:, : self.points], b[:, self.squares :], *given], 1)
-            i, j = self.products
-            return torch.cat([torch.ones_like(b[:, :1]), b, b[:, i] * b[:, j]], 1)[:, : self.count]
-        q, e = b[:, : self.squares], torch.cat([torch.asinh(b), *given], 1)
-        b = torch.cat([b, *given], 1)
-        parts = [torch.ones_like(b[:, :1]), b]
-        r = (q.square() + self.soft**2).sqrt()
-        if self.poles:
-            parts += [1 / r, q / r.square()]
-        if self.embedded:
-            parts.append(e)
-        if self.roots:
-            parts += [r.sqrt(), r.log()]
-        i, j = self.products
-        return torch.cat([*parts, b[:, i] * b[:, j], self.waves(e)], 1)
 
 
 class SetFeatures:

@@ -1,0 +1,62 @@
+"""Looks at samples: how many of them, with how large a family, and which residuals count (M12)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from gortho.discovery.projection import Projection, Solve
+from gortho.samples.values import Samples
+
+#: Residuals beyond so many median ones count less and less.
+FAR = 4.0
+#: Share of samples that are usual: the others do not decide which finalist is the best.
+USUAL = 0.9
+#: Samples for each unknown of a family, and for each entry of the form, at least.
+ROWS_FOR_UNKNOWN, ROWS_FOR_ENTRY = 3, 4
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of the data, and how large a family, a projection takes."""
+
+    rows: int  # samples times components, about
+    columns: int  # unknowns of the family, at least so many …
+    for_leg: int  # … and so many for each product of vectors and metric …
+    most: int = 240  # … but not more than this
+
+
+def few_for(samples: Samples, size: Size) -> tuple[Samples, int]:
+    """As many of the samples as a look of this size takes, and the unknowns of its family."""
+    components, n = samples.rep.size(samples.n), samples.n
+    legs = sum(samples.points ** len(t.legs) for part in samples.rep.parts for t in part.terms())
+    columns = max(size.columns, min(size.for_leg * legs, size.most))
+    columns = max(8, min(columns, len(samples) * components // ROWS_FOR_UNKNOWN))
+    entries = n * (n + 1) // 2
+    rows = max(size.rows, ROWS_FOR_UNKNOWN * columns)
+    return samples.rows(slice(0, max(-(-rows // components), ROWS_FOR_ENTRY * entries))), columns
+
+
+def projections(samples: Samples, size: Size, softness: Sequence[float], seed: int) -> list[Projection]:
+    """The same look at the samples with families of several degrees of smoothness."""
+    few, columns = few_for(samples, size)
+    return [Projection(few, columns, few.weights, seed, soft) for soft in softness]
+
+
+def robust_weights(projection: Projection, at: Solve) -> Tensor:
+    """Weights that let no few samples rule: one where the residual is usual, less and less beyond."""
+    r = projection.squared_residuals(at)
+    return 1 / (1 + r / (FAR**2 * r.median().clamp_min(1e-300)))
+
+
+def usual_criterion(projection: Projection, at: Solve) -> float:
+    """The criterion of the samples with usual residuals."""
+    r = projection.squared_residuals(at)
+    return usual_mean(r) * at.criterion / max(float(r.mean()), 1e-300)
+
+
+def usual_mean(errors: Tensor) -> float:
+    """The mean of usual errors: the largest are left out."""
+    return float(errors.sort().values[: max(1, int(USUAL * len(errors)))].mean())

@@ -1,0 +1,256 @@
+"""Fixed functions of the invariants of an ordered tuple of vectors, and their slopes (M12)."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+#: Lengths of the waves, in units of the embedded invariants.
+LENGTHS = (0.7, 1.5, 3.0, 6.0)
+#: Roots, logarithms and poles are smooth within this share of an invariant's typical size.
+SOFT = 0.03
+#: Invariants are told from rounding down to this share of the vectors' squared length.
+SMALLEST_UNIT = 1e-9
+#: Products of two invariants, at most.
+MAX_PRODUCTS = 45
+
+
+class Waves:
+    """cos(ωᵀe + b) with random ω of several lengths, most of them along few of the variables."""
+
+    def __init__(self, variables: int, count: int, generator: torch.Generator):
+        count = max(0, count)
+        length = torch.tensor(LENGTHS, dtype=torch.float64)[
+            torch.randint(len(LENGTHS), (count,), generator=generator)
+        ]
+        direction = torch.randn(variables, count, dtype=torch.float64, generator=generator)
+        keep = torch.rand(variables, count, generator=generator) < min(1.0, 2.5 / variables)
+        keep[torch.randint(variables, (count,), generator=generator), torch.arange(count)] = True
+        direction = direction * keep
+        size = torch.randn(count, dtype=torch.float64, generator=generator).abs().clamp_min(0.2)
+        self.omega = direction / direction.norm(dim=0).clamp_min(1e-12) * size / length
+        self.phase = 2 * math.pi * torch.rand(count, dtype=torch.float64, generator=generator)
+
+    def __len__(self) -> int:
+        return len(self.phase)
+
+    def __call__(self, e: Tensor) -> Tensor:
+        return torch.cos(e @ self.omega.to(e) + self.phase.to(e))
+
+    def slopes(self, e: Tensor, weights: Tensor) -> Tensor:
+        """Derivatives of the waves times ``weights (L, count)`` by the variables, ``(N, L, variables)``."""
+        sines = torch.sin(e @ self.omega.to(e) + self.phase.to(e))
+        return -(sines[:, None] * weights) @ self.omega.mT.to(e)
+
+
+@dataclass(frozen=True)
+class Neurons:
+    """tanh(ωᵀz + b) with ω and b that are fitted, for variables z that are inner products and given scalars."""
+
+    omega: Tensor  # (variables, count)
+    phase: Tensor  # (count,)
+
+    @classmethod
+    def at_random(cls, variables: int, count: int, generator: torch.Generator) -> Neurons:
+        """Directions at random, with slopes of order one."""
+        omega = torch.randn(variables, count, dtype=torch.float64, generator=generator) / variables**0.5
+        return cls(omega, torch.randn(count, dtype=torch.float64, generator=generator))
+
+    def __call__(self, z: Tensor) -> Tensor:
+        return torch.tanh(z @ self.omega + self.phase)
+
+    def slopes(self, z: Tensor, weights: Tensor) -> Tensor:
+        """Derivatives of the neurons times ``weights (L, count)`` by the variables, ``(N, L, variables)``."""
+        return ((1 - self(z).square())[:, None] * weights) @ self.omega.mT
+
+    def own_slopes(self, z: Tensor, outputs: Tensor) -> Tensor:
+        """Derivatives by ω and b of neurons times ``outputs (N, c, count)``, ``(N, c, (variables + 1) · count)``."""
+        s = outputs * (1 - self(z).square())[:, None]
+        return torch.cat([(s[:, :, None] * z[:, None, :, None]).flatten(2), s], 2)
+
+    def moved(self, step: Tensor) -> Neurons:
+        """Those a step (of all ω, then of all b) away."""
+        by_omega, by_phase = step.split([self.omega.numel(), len(self.phase)])
+        return Neurons(self.omega + by_omega.reshape(self.omega.shape), self.phase + by_phase)
+
+
+def some_products(variables: int, most: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Pairs i ≤ j of variables, at most so many, chosen at random."""
+    i, j = torch.triu_indices(variables, variables)
+    count = max(0, min(len(i), most, MAX_PRODUCTS))
+    if count < len(i):
+        chosen = torch.randperm(len(i), generator=generator)[:count].sort().values
+        i, j = i[chosen], j[chosen]
+    return i, j
+
+
+def _product_slopes(b: Tensor, pairs: Sequence[Tensor], weights: Tensor) -> Tensor:
+    """Derivatives of the products of pairs of variables times ``weights (L, pairs)``, ``(N, L, variables)``."""
+    W = b.new_zeros(len(weights), b.shape[1], b.shape[1])
+    W[:, pairs[0], pairs[1]] = weights
+    return torch.einsum("zu,luv->zlv", b, W + W.mT)
+
+
+def gram_to_invariants(points: int) -> Tensor:
+    """The matrix from a flat Gram matrix to q of vectors, of differences and sums, of the total, and mixed products.
+
+    >>> gram_to_invariants(2)[:, 2]                   # q(x_1 - x_2)
+    tensor([ 1., -1., -1.,  1.], dtype=torch.float64)
+    """
+    unit = torch.eye(points, dtype=torch.float64)
+    i, j = torch.triu_indices(points, points, 1)
+    total = [unit.sum(0, keepdim=True)] if points > 2 else []
+    v = torch.cat([unit, unit[i] - unit[j], unit[i] + unit[j], *total])
+    both = torch.cat([v, unit[i]]), torch.cat([v, unit[j]])
+    M = both[0][:, :, None] * both[1][:, None]
+    return ((M + M.mT) / 2).flatten(1).mT.contiguous()
+
+
+class TupleFeatures:
+    """Functions of an ordered tuple's invariants ``(N, count)``, the same for every coefficient.
+
+    Args:
+        points: number of vectors.
+        scalars: number of given scalars, of points and samples together.
+        room: about so many functions.
+        degree: 0, 1 or 2: all monomials up to this degree and nothing else, whatever the room.
+    """
+
+    def __init__(
+        self,
+        points: int,
+        scalars: int,
+        room: int,
+        seed: int = 0,
+        soft: float = SOFT,
+        degree: int | None = None,
+    ):
+        self.points, self.soft, self.degree = points, soft, degree
+        self.neurons: Neurons | None = None
+        pairs = points * (points - 1) // 2
+        self.mixing = gram_to_invariants(points)
+        # q of each vector, of each difference and each sum of two, and of the sum of all
+        self.squares = points + 2 * pairs + (points > 2)
+        variables, own = self.squares + pairs + scalars, points + pairs + scalars
+        generator = torch.Generator().manual_seed(seed)
+        # The other squares are sums of those of the vectors and of the mixed products.
+        self.own = torch.cat([torch.arange(points), torch.arange(self.squares, variables)])
+        self.seen = self.own[: points + pairs]
+        if degree is not None:
+            self.products = torch.triu_indices(own, own).unbind()
+            self.count = [1, 1 + own, 1 + own + len(self.products[0])][degree]
+            return
+        # What a law is most likely made of comes first; the rest takes the room that is left.
+        left = room - 1 - own
+        self.poles = left >= 2 * self.squares
+        left -= 2 * self.squares if self.poles else 0
+        self.embedded = left >= variables
+        left -= variables if self.embedded else 0
+        self.roots = left >= 2 * self.squares
+        left -= 2 * self.squares if self.roots else 0
+        self.products = some_products(own, left // 2, generator)
+        self.waves = Waves(variables, left - len(self.products[0]), generator)
+        self.count = (
+            1
+            + own
+            + variables * self.embedded
+            + 2 * self.squares * (self.poles + self.roots)
+            + len(self.products[0])
+            + len(self.waves)
+        )
+
+    def invariants(self, gram: Tensor) -> Tensor:
+        """q of vectors, differences and sums, and mixed products ``(N, variables without scalars)``."""
+        return gram.flatten(1) @ self.mixing.to(gram)
+
+    def variables(self, gram: Tensor, point: Tensor | None, sample: Tensor | None, units: Tensor) -> Tensor:
+        """The invariants in their units, and the given scalars ``(N, variables)``."""
+        given = [s.flatten(1) for s in (point, sample) if s is not None]
+        return torch.cat([self.invariants(gram) / units, *given], 1)
+
+    def __call__(self, gram: Tensor, point: Tensor | None, sample: Tensor | None, units: Tensor) -> Tensor:
+        b = self.variables(gram, point, sample, units)
+        i, j = self.products
+        own = b[:, self.own]
+        parts = [torch.ones_like(b[:, :1]), own]
+        if self.degree is not None:
+            return torch.cat([*parts, own[:, i] * own[:, j]], 1)[:, : self.count]
+        q, e = b[:, : self.squares], self._embedded(b)
+        r = (q.square() + self.soft**2).sqrt()
+        if self.poles:
+            parts += [r.reciprocal(), q / r.square()]
+        if self.embedded:
+            parts.append(e)
+        if self.roots:
+            parts += [r.sqrt(), r.log()]
+        parts += [own[:, i] * own[:, j], self.waves(e)]
+        if self.neurons is not None:
+            parts.append(self.neurons(own))
+        return torch.cat(parts, 1)
+
+    def with_neurons(self, neurons: Neurons) -> TupleFeatures:
+        """The same functions and these neurons, in place of any others."""
+        other = copy.copy(self)
+        before = 0 if self.neurons is None else len(self.neurons.phase)
+        other.neurons, other.count = neurons, self.count - before + len(neurons.phase)
+        return other
+
+    def _embedded(self, b: Tensor) -> Tensor:
+        """asinh of the invariants; given scalars as they are."""
+        m = self.mixing.shape[1]
+        return torch.cat([torch.asinh(b[:, :m]), b[:, m:]], 1)
+
+    def slopes(
+        self, gram: Tensor, point: Tensor | None, sample: Tensor | None, units: Tensor, weights: Tensor
+    ) -> Tensor:
+        """Derivatives of the functions times ``weights (L, count)`` by the Gram matrix, ``(N, L, p, p)``."""
+        b = self.variables(gram, point, sample, units)
+        if self.degree is not None:  # of lower degrees the last weights are missing
+            all_ = 1 + len(self.own) + len(self.products[0])
+            weights = torch.nn.functional.pad(weights, (0, all_ - self.count))
+            slopes = b.new_zeros(len(b), len(weights), self.mixing.shape[1])
+            products = weights[:, 1 + len(self.own) :]
+        else:
+            slopes, products = self._slopes(b, weights)
+        own_weights = weights[:, 1 : 1 + len(self.own)]
+        by_own = own_weights + _product_slopes(b[:, self.own], self.products, products)
+        slopes[..., self.seen] += by_own[..., : len(self.seen)]
+        return ((slopes / units) @ self.mixing.mT.to(gram)).unflatten(2, (self.points, self.points))
+
+    def _slopes(self, b: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Of all but the variables and their products, by the invariants in their units ``(N, L, m)``.
+
+        Also the weights of the products.
+        """
+        m, v, c = self.mixing.shape[1], b.shape[1], self.squares
+        sizes = [1 + len(self.own), *[c] * 2 * self.poles, *[v] * self.embedded, *[c] * 2 * self.roots]
+        neurons = 0 if self.neurons is None else len(self.neurons.phase)
+        sizes += [len(self.products[0]), len(self.waves), neurons]
+        w = iter(weights.split(sizes, 1)[1:])
+        slopes = b.new_zeros(len(b), len(weights), m)
+        q = b[:, :c]
+        r2 = q.square() + self.soft**2
+        r = r2.sqrt()
+
+        def add(derivative: Tensor) -> None:
+            slopes[..., : derivative.shape[1]] += derivative[:, None] * next(w)[:, : derivative.shape[1]]
+
+        by_embedding = (1 + b[:, :m].square()).rsqrt()
+        if self.poles:
+            add(-q / (r2 * r))
+            add((1 - 2 * q.square() / r2) / r2)
+        if self.embedded:
+            add(by_embedding)
+        if self.roots:
+            add(q / (2 * r * r.sqrt()))
+            add(q / r2)
+        products = next(w)
+        slopes += self.waves.slopes(self._embedded(b), next(w))[..., :m] * by_embedding[:, None]
+        if self.neurons is not None:
+            slopes[..., self.seen] += self.neurons.slopes(b[:, self.own], next(w))[..., : len(self.seen)]
+        return slopes, products
