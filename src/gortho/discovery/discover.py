@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gortho import checks
 from gortho.checkpoints import Ended
 from gortho.discovery import peers
 from gortho.discovery.clock import Clock
@@ -121,7 +122,13 @@ def discover(
     >>> found.verdict.name, found.group_name
     ('FOUND', 'O(1,1)')
     """
-    clock, limits = Clock(time_budget), allowed(time_budget, max_samples, seed)
+    clock, seed = Clock(time_budget), checks.seed(seed)
+    if settings is not None and not isinstance(settings, Settings):
+        raise TypeError(f"settings is a {type(settings).__name__}: give gortho.Settings(...)")
+    # A survey has thinned its rows to the budget already.
+    limits = allowed(
+        None if known else time_budget, len(X) if known and max_samples is None else max_samples, seed
+    )
     samples, notices = enter(
         X,
         y,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from gortho import checks
 from gortho.discovery.clock import Clock
 from gortho.discovery.projection import Projection, Solve
 from gortho.discovery.starts import Start, distinct, white_starts
@@ -72,6 +73,14 @@ class Settings:
     members: int = 1
     workers: int = 1
     given_axes: bool = True
+
+    def __post_init__(self) -> None:
+        least = {"starts": 0, "generations": 0}
+        for name, value in vars(self).items():
+            if name != "given_axes":
+                object.__setattr__(self, name, checks.whole(value, f"Settings: {name}", least.get(name, 1)))
+            elif not isinstance(value, bool | int) or value not in (0, 1):
+                raise ValueError(f"Settings: given_axes = {value!r}: give True or False")
 
 
 @dataclass(frozen=True)
