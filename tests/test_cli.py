@@ -232,7 +232,7 @@ def test_options_reach_the_search(tmp_path, recorded):
     assert got["X"].shape == (50, 3, 2) and got["y"].shape == (50, 2) and (got["X"][:, 0] == got["y"]).all()
     assert got["scalars"]["point"].shape == (50, 3, 1) and set(got["scalars"]) == {"point"}
     assert got["output"] == "vector" and got["set_like"] and got["names"] == ["t", "z"] and got["seed"] == 7
-    assert got["time_budget"] == 20 and got["max_samples"] == 50
+    assert 0 < got["time_budget"] < 20 and got["max_samples"] == 50  # reading counts
     assert got["settings"] == gortho.Settings(**TINY, workers=2) and got["errors"] == "relative"
     assert "50 of the 300 rows" in result.stdout
 

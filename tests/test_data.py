@@ -610,8 +610,10 @@ def test_kinds_of_input(samples):
         A, b, points, per_sample, _, notices = check_samples(first, second)
         assert type(A) is type(b) is np.ndarray and A.dtype == b.dtype == np.float64
         assert (A == X).all() and (b == y).all() and points is per_sample is None and notices == []
-    A, b, *_ = check_samples(torch.tensor(X).bfloat16(), torch.arange(40))
-    assert (torch.tensor(X).bfloat16().double().numpy() == A).all() and b.dtype == np.float64
+    A, b, *_ = check_samples(torch.tensor(X).float(), torch.arange(40))
+    assert (torch.tensor(X).float().double().numpy() == A).all() and b.dtype == np.float64
+    with pytest.raises(DataError, match="X has dtype bfloat16"):
+        check_samples(torch.tensor(X).bfloat16(), torch.arange(40))
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,19 @@
 """From a messy file to an answer: what users hand in, and what they are told."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from click.testing import CliRunner
 
 import gortho
-from gortho import EquivariantRegressor, InvariantClassifier, Settings
+from gortho import EquivariantRegressor, InvariantClassifier, Settings, cli
 from gortho.samples import DataError
 
 SMALL = Settings(starts=10, generations=2, refits=4, predictor_steps=100)
+TINY = Settings(starts=2, generations=0, finalists=1, refits=2, predictor_steps=20)
 
 
 def law(rows=400, seed=0, n=3):
@@ -118,3 +123,142 @@ def test_estimators_keep_to_the_names_of_features():
         model.predict(frame.rename(columns={"px": "p_x"}))
     with pytest.warns(UserWarning, match="valid feature names"):
         model.predict(x)
+
+
+# Time
+
+
+def test_a_time_budget_thins_the_samples_once(tmp_path, monkeypatch):
+    x, y = law(3_000)
+    found = gortho.discover(x, y, settings=TINY, time_budget=1)
+    assert found.provenance.samples == 1_000
+    assert [n for n in found.notices if "subset" in n] == [
+        "a random subset of 1000 of the 3000 rows is used (seed 0): the time budget is not enough for more"
+    ]
+    assert gortho.discover(x[:900], y[:900], settings=TINY, time_budget=1).provenance.samples == 900
+    np.savez(tmp_path / "a.npz", X=x, y=y)
+    monkeypatch.setitem(cli.EFFORTS, "quick", vars(TINY) | {"workers": None})
+    del cli.EFFORTS["quick"]["workers"]
+    for option, count, why in (
+        ("--time-budget", 1_000, "time budget"),
+        ("--max-samples", 700, "--max-samples"),
+    ):
+        arguments = ["discover", str(tmp_path / "a.npz"), "--effort", "quick", "--json", option]
+        arguments.append("1" if option == "--time-budget" else str(count))
+        content = json.loads(CliRunner().invoke(cli.main, arguments).stdout)
+        (notice,) = [notice for notice in content["notices"] if "subset" in notice]
+        assert f"{count} of the 3000 rows" in notice and why in notice
+        assert content["provenance"]["samples"] == count
+
+
+def test_the_predictor_shows_its_progress():
+    x, _ = law(300)
+    shares = []
+    y = np.sin(3 * x[:, 0] ** 2 - 3 * x[:, 1] ** 2) + x[:, 2]  # no short polynomial
+    gortho.discover(x, y, settings=TINY, watch=lambda stage, share, line: shares.append((stage, share)))
+    moved = [share for stage, share in shares if stage == "predictor"]
+    assert len(set(moved)) > 8 and moved == sorted(moved)
+
+
+# Edges
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"seed": -1}, "seed = -1: give a whole number of at least 0"),
+        ({"seed": 1.5}, "seed = 1.5"),
+        ({"seed": True}, "seed = True"),
+        ({"seed": 2**32}, "at most 4294967295"),
+        ({"time_budget": 0}, "time_budget = 0: give seconds above zero"),
+        ({"time_budget": "long"}, "time_budget = 'long'"),
+        ({"time_budget": float("inf")}, "time_budget = inf"),
+        ({"max_samples": 0}, "max_samples = 0: give a whole number of at least 2"),
+        ({"max_samples": 2.5}, "max_samples = 2.5"),
+        ({"names": ["a", "a", "b"]}, "more than once"),
+        ({"scalars": [[1], [2, 3]] * 30}, "the rows of scalars differ in length"),
+        ({"scalars": ["a"] * 60}, "scalars holds 'a'"),
+    ],
+)
+def test_bad_arguments_are_named(options, message):
+    x, y = law(60)
+    with pytest.raises(ValueError, match=message):
+        gortho.discover(x, y, settings=TINY, **options)
+
+
+@pytest.mark.parametrize(
+    "name", ["starts", "generations", "finalists", "refits", "predictor_steps", "members", "workers"]
+)
+@pytest.mark.parametrize("value", [-1, 1.5, "many", None])
+def test_bad_settings_are_named(name, value):
+    with pytest.raises(ValueError, match=f"Settings: {name} = "):
+        Settings(**{name: value})
+
+
+def test_settings_are_settings():
+    with pytest.raises(TypeError, match="settings is a dict"):
+        gortho.discover(*law(60), settings={"starts": 3})
+    assert Settings(starts=np.int64(3)).starts == 3
+
+
+@pytest.mark.parametrize(
+    "x, y, message",
+    [
+        (
+            [[1, 2], [3]] * 20,
+            np.zeros(40),
+            "the rows of X differ in length: row 0 has 2 values and row 1 has 1",
+        ),
+        (np.ones((40, 2)), [[1], [2, 3]] * 20, "the rows of y differ in length"),
+        (np.ones((40, 2)), None, "y is None"),
+        (np.ones((40, 2)), 3.0, "y is 3.0"),
+        (np.ones((40, 2), dtype=np.float16), np.zeros(40), "X has dtype float16"),
+        (torch.ones(40, 2, dtype=torch.bfloat16), np.zeros(40), "X has dtype bfloat16"),
+    ],
+)
+def test_bad_arrays_are_named(x, y, message):
+    with pytest.raises(DataError, match=message):
+        gortho.discover(x, y)
+
+
+def test_half_precision_is_refused_in_predictions(plain):
+    with pytest.raises(DataError, match="float16"):
+        plain.predict(law()[0].astype(np.float16))
+
+
+@pytest.mark.filterwarnings("error:The given NumPy array")
+@pytest.mark.filterwarnings("error::FutureWarning")
+def test_pandas_gives_no_warnings():
+    x, y = law(60)
+    frame, series = pd.DataFrame(x, columns=["E", "px", "py"]), pd.Series(y)
+    EquivariantRegressor(form="minkowski", epochs=2, random_state=0).fit(frame, series).predict(frame)
+    InvariantClassifier(form="minkowski", epochs=2, random_state=0).fit(frame, series > 0).predict(frame)
+    found = gortho.discover(frame.astype("Float64"), series.astype("Float64"), settings=TINY)
+    assert found.names == ("E", "px", "py")
+
+
+def test_rows_of_pandas_must_be_in_the_same_order():
+    x, y = law(60)
+    frame = pd.DataFrame(x, columns=["E", "px", "py"])
+    with pytest.raises(DataError, match="same labels of rows in another order"):
+        gortho.discover(frame.sample(frac=1, random_state=0), pd.Series(y), settings=TINY)
+
+
+def test_a_single_class_is_said():
+    x, _ = law(60)
+    with pytest.warns(gortho.discovery.result.NotAccepted, match="constant"):
+        model = InvariantClassifier(epochs=2, random_state=0).fit(x, ["a"] * 60)
+    assert set(model.predict(x)) == {"a"}
+
+
+def test_bad_random_states_are_named():
+    with pytest.raises(ValueError, match="random_state = -1"):
+        EquivariantRegressor(form="minkowski", random_state=-1).fit(*law(60))
+
+
+def test_many_points_are_remarked_on():
+    from gortho.samples.door import enter
+
+    x = np.random.default_rng(0).normal(size=(30, 41, 2))
+    assert any("samples of 41 vectors take long" in n for n in enter(x, x[:, 0, 0])[1])
+    assert not any("take long" in n for n in enter(x[:, :40], x[:, 0, 0])[1])

@@ -6,6 +6,8 @@ checked always; values (NaN, inf) only where the caller has not checked the whol
 
 from __future__ import annotations
 
+import math
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -116,3 +118,33 @@ def symmetric(A: Any, what: str = "A") -> Tensor:
             f"xᵀAx sees only the symmetric part, pass ({what} + {what}.T) / 2 if that is meant"
         )
     return (matrix + matrix.T) / 2
+
+
+def whole(value: Any, what: str, least: int, most: int | None = None) -> int:
+    """Read a whole number of at least ``least``, and at most ``most``.
+
+    >>> whole(np.int64(3), "seed", 0)
+    3
+    """
+    if isinstance(value, Integral) and not isinstance(value, bool | np.bool_):
+        number = int(value)
+        if number >= least and (most is None or number <= most):
+            return number
+    upper = "" if most is None else f" and at most {most}"
+    raise ValueError(f"{what} = {value!r}: give a whole number of at least {least}{upper}")
+
+
+#: The largest seed: what all generators of random numbers take.
+LARGEST_SEED = 2**32 - 1
+
+
+def seed(value: Any) -> int:
+    """Read a seed."""
+    return whole(value, "seed", 0, LARGEST_SEED)
+
+
+def seconds(value: Any, what: str = "time_budget") -> float:
+    """Read a time above zero."""
+    if isinstance(value, Real) and not isinstance(value, bool | np.bool_) and 0 < float(value) < math.inf:
+        return float(value)
+    raise ValueError(f"{what} = {value!r}: give seconds above zero")

@@ -28,6 +28,7 @@ from sklearn.utils.validation import (
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from gortho import checks
 from gortho.checkpoints import History
 from gortho.discovery import Discovery, Settings, Verdict, discover
 from gortho.discovery.clock import Clock
@@ -289,7 +290,7 @@ class _Estimator(BaseEstimator):
         samples = Samples(x, target, rep, point, sample, weights, None, self.set_like, names)
         state = self.random_state
         seed = state if isinstance(state, Integral) else check_random_state(state).randint(2**31 - 1)
-        return samples, int(seed)
+        return samples, checks.whole(seed, "random_state", 0, checks.LARGEST_SEED)
 
     def _inputs(self, table: np.ndarray, n: int, scalars: Any) -> list[Any]:
         """Vectors ``(N, p, n)``, point scalars and sample scalars as tensors."""
@@ -472,7 +473,7 @@ class EquivariantRegressor(RegressorMixin, _Estimator):
     def _targets(self, y: np.ndarray, n: int) -> tuple[Tensor, Rep]:
         self._shape = y.shape[1:]
         y, rep = as_targets(y, self.output, n)
-        return torch.as_tensor(y), rep
+        return torch.tensor(y), rep
 
     def predict(self, X: Any, scalars: Any = None) -> np.ndarray:
         """Predictions in the shape in which y was given, float64."""

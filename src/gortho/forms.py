@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,6 +47,10 @@ class Signature(NamedTuple):
         p, q, zero = self
         name = f"O({p},{q})" if p and q else f"O({p + q})"
         return f"{name} ⋉ degenerate {zero}" if zero else name
+
+
+#: Names that need no brackets in a product: letters, digits, underscores and primes.
+WORD = re.compile(r"[^\W\d²³¹⁰⁴-⁹][^\W²³¹⁰⁴-⁹]*['′]*")
 
 
 def gauge(A: Tensor, tolerance: float = ZERO_TOLERANCE) -> tuple[Tensor, Tensor, Signature]:
@@ -268,6 +273,15 @@ class QuadraticForm:
         >>> QuadraticForm([[1, 1e-5], [1e-5, 0.001]], names=["mm", "m"]).law()
         'q(x) = 1.41 mm² + 0.00141 m²'
         """
+        text = ""
+        for i, j, value in self.terms(half_widths):
+            sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
+            one, other = (set_off(self.names[k]) for k in (i, j))
+            text += f"{sign}{_coefficient(abs(value), digits)} {f'{one}²' if i == j else f'{one}·{other}'}"
+        return f"q(x) = {text}"
+
+    def terms(self, half_widths: Any = None) -> list[tuple[int, int, float]]:
+        """The terms c x_i x_j of the law, i ≤ j, as (i, j, c), without those that `law` leaves out."""
         A = self._matrix  # type: ignore[attr-defined]
         size, largest = A.abs(), A.abs().max()
         if half_widths is None:
@@ -276,15 +290,8 @@ class QuadraticForm:
         else:
             left_out = (size <= torch.as_tensor(half_widths)) & (size < SMALL_TERM * largest)
         left_out |= size < ZERO_TOLERANCE * largest
-        text = ""
-        for i, j in torch.triu_indices(self.n, self.n).T.tolist():
-            if left_out[i, j]:
-                continue
-            value = float(A[i, j]) * (1 if i == j else 2)
-            sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
-            term = f"{self.names[i]}²" if i == j else f"{self.names[i]}·{self.names[j]}"
-            text += f"{sign}{_coefficient(abs(value), digits)} {term}"
-        return f"q(x) = {text}"
+        pairs = [(i, j) for i, j in torch.triu_indices(self.n, self.n).T.tolist() if not left_out[i, j]]
+        return [(i, j, float(A[i, j]) * (1 if i == j else 2)) for i, j in pairs]
 
     def __str__(self) -> str:
         return f"{self.law()}   [{self.group_name}]"
@@ -311,6 +318,15 @@ class QuadraticForm:
 
     def __reduce__(self) -> tuple:
         return QuadraticForm.from_json, (self.to_json(),)
+
+
+def set_off(name: str) -> str:
+    """A name as a factor: in brackets unless it is a single word.
+
+    >>> set_off("px"), set_off("E^2"), set_off("log(m)")
+    ('px', '(E^2)', '(log(m))')
+    """
+    return name if WORD.fullmatch(name) else f"({name})"
 
 
 def _coefficient(value: float, digits: int) -> str:

@@ -39,7 +39,7 @@ SCALARS = click.option(
 )
 POINTS = click.option("--points", type=click.IntRange(1), metavar="P", help="Vectors in a sample.")
 SEED = click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same answer."
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Same seed, same answer."
 )
 EFFORT = click.option(
     "--effort",

@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from gortho import checks
+
 #: Shares of a time budget that are spent when each stage ends.
 SHARES = {"search": 0.4, "refits": 0.6, "predictor": 0.8, "twins": 1.0, "members": 1.0}
 
@@ -28,9 +30,7 @@ class Clock:
     """Seconds since the start, seconds by stage, and the end of the stage's share of the budget, if there is one."""
 
     def __init__(self, budget: float | None = None):
-        if budget is not None and not budget > 0:
-            raise ValueError(f"time_budget = {budget}: give seconds above zero")
-        self.budget = budget
+        self.budget = None if budget is None else checks.seconds(budget)
         self.started = time.perf_counter()
         self.seconds: dict[str, float] = {}
         self._end: float | None = None

@@ -14,6 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
+from gortho import checks
 from gortho.checkpoints import Ended
 from gortho.discovery.answer import answer, provenance
 from gortho.discovery.classes import class_predictor, compare_classes
@@ -90,7 +91,13 @@ def discover(
     """
     if not 0 <= tolerance < 1:
         raise ValueError(f"tolerance = {tolerance}: give a share of the variance, from 0 to 1")
-    clock, limits = Clock(time_budget), allowed(time_budget, max_samples, seed)
+    clock, seed = Clock(time_budget), checks.seed(seed)
+    if settings is not None and not isinstance(settings, Settings):
+        raise TypeError(f"settings is a {type(settings).__name__}: give gortho.Settings(...)")
+    # A survey has thinned its rows to the budget already.
+    limits = allowed(
+        None if known else time_budget, len(X) if known and max_samples is None else max_samples, seed
+    )
     samples, notices = enter(
         X,
         y,

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gortho import checks
 from gortho.discovery.clock import BUDGET, affordable
 from gortho.discovery.correlation import SPLINES, Moments, scalar_values, spline_values, varying
 from gortho.discovery.starts import SCALARS, Start
@@ -143,7 +144,7 @@ def allowed(
     time_budget: float | None, max_samples: int | None, seed: int, memory: int | None = None
 ) -> Limits:
     """The most rows that a discovery works with: as asked for, as the time budget allows, as fits in memory."""
-    asked = max_samples or MAX_SAMPLES
+    asked = MAX_SAMPLES if max_samples is None else checks.whole(max_samples, "max_samples", 2)
     rows = affordable(time_budget, asked)
     return Limits(rows, memory, seed, why=Limits.why if rows == asked else BUDGET)
 
@@ -189,7 +190,7 @@ def survey(
     Use it as ``seen = gortho.survey("jets", x="E,px:pz", y="mass")``, and then
     ``gortho.discover(seen.data.X, seen.data.y, known=seen)``.
     """
-    path = Path(path).expanduser()
+    path, seed = Path(path).expanduser(), checks.seed(seed)
     budget = available_memory() if memory_budget is None else memory_budget
     wanted = Wanted(x, y, scalars, weight, y_error, derivative, by, drop, decimal=decimal)
     chunks = open_chunks(path, wanted, budget, dropna)

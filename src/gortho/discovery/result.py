@@ -15,6 +15,7 @@ from scipy.stats import t as student_t
 from torch import Tensor
 
 from gortho.checkpoints import write_whole
+from gortho.discovery import display
 from gortho.discovery.defect import Defect
 from gortho.discovery.predictor import Kind
 from gortho.discovery.search import Errors
@@ -299,6 +300,27 @@ class Discovery:
         pairs = [with_interval(float(v), float(h), digits=1) for v, h in zip(values, halves)]
         text = ", ".join(f"{v} ± {h[1:]}" if known else v for v, h in pairs).replace("−", "-")
         return f"eigenvalues (± 95 %): {text}" if known else f"eigenvalues: {text} (error bars not computed)"
+
+    def __repr__(self) -> str:
+        return display.short(self)
+
+    def latex(self, digits: int = 2) -> str:
+        """The law in LaTeX, without dollar signs."""
+        return display.latex(self, digits)
+
+    def sympy(self, digits: int | None = None) -> Any:
+        """The law as a sympy expression."""
+        return display.sympy_form(self, digits)
+
+    def plot(self) -> Any:
+        """A matplotlib figure of the form, its eigenvalues and the predictions of held-out samples."""
+        return display.figure(self)
+
+    def _repr_latex_(self) -> str | None:
+        return f"${self.latex()}$" if self.candidate is not None else None
+
+    def _repr_html_(self) -> str:
+        return display.as_html(self)
 
     # Files
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from gortho import checks
 from gortho.discovery.clock import Clock
 from gortho.discovery.finish import finished
 from gortho.discovery.looks import Size, few_for, projections, robust_weights, usual_criterion
@@ -49,8 +50,6 @@ class Errors(enum.Enum):
     RELATIVE = "relative"
 
 
-#: The least sizes that work: errors of a form come from refits, and what is searched from starts.
-LEAST_SETTINGS = {"starts": 1, "generations": 0, "finalists": 1, "refits": 1, "members": 1, "workers": 1}
 
 
 @dataclass(frozen=True)
@@ -78,10 +77,12 @@ class Settings:
     given_axes: bool = True
 
     def __post_init__(self) -> None:
-        for name, least in LEAST_SETTINGS.items():
-            value = getattr(self, name)
-            if value < least:
-                raise ValueError(f"Settings({name}={value}): give {name} of at least {least}")
+        least = {"starts": 0, "generations": 0}
+        for name, value in vars(self).items():
+            if name != "given_axes":
+                object.__setattr__(self, name, checks.whole(value, f"Settings: {name}", least.get(name, 1)))
+            elif not isinstance(value, bool | int) or value not in (0, 1):
+                raise ValueError(f"Settings: given_axes = {value!r}: give True or False")
 
 
 #: The scan, the first look at the forms that it bred, and the last at the finalists.

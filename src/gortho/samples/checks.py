@@ -143,7 +143,7 @@ def as_float64(values: Any, name: str, columns: Sequence[str] | None = None) -> 
             raise DataError(
                 f"{name} holds column {str(column)!r}, a category: convert it to numbers or drop it"
             )
-    array = _as_array(values, name)
+    array = as_array(values, name)
     if array.ndim == 0:
         raise DataError(f"{name} is {reprlib.repr(values)}, not an array: give one row per sample")
     if array.dtype.kind in "fiub" or (array.dtype.kind == "O" and _offender(array) is None):
@@ -162,7 +162,14 @@ def as_float64(values: Any, name: str, columns: Sequence[str] | None = None) -> 
     )
 
 
-def _as_array(values: Any, name: str) -> np.ndarray:
+def as_array(values: Any, name: str) -> np.ndarray:
+    """The values as an array of any kind but half precision, or a DataError that says why not."""
+    dtype = str(getattr(values, "dtype", "")).removeprefix("torch.")
+    if dtype in ("float16", "bfloat16"):
+        raise DataError(
+            f"{name} has dtype {dtype}: differences such as E² - p² vanish in half precision, give the numbers as they "
+            "were before they were rounded to it"
+        )
     torch = sys.modules.get("torch")
     try:
         if torch is not None and isinstance(values, torch.Tensor):

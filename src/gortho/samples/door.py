@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gortho.reps import DirectSum, Rep, Scalar, as_rep
-from gortho.samples.checks import as_float64, check_samples, variable_names, weights_of
+from gortho.samples.checks import as_array, as_float64, check_samples, variable_names, weights_of
 from gortho.samples.errors import DataError, missing
 from gortho.samples.frame import RANK_TOLERANCE
 from gortho.samples.labels import as_labels, one_hot
@@ -20,6 +20,8 @@ from gortho.samples.values import Samples
 
 #: Fewer samples than this cannot be split into parts that mean anything.
 MIN_SAMPLES = 20
+#: Samples of more vectors than this are remarked on: inner products grow with the square of their number.
+MANY_POINTS = 40
 #: What varies by less than this share of its size is constant.
 CONSTANT = 1e-12
 #: Rows that the rank of the inputs is told from.
@@ -29,8 +31,9 @@ RANK_ROWS = 20_000
 def as_tuples(X: Any) -> np.ndarray | Tensor:
     """Inputs as handed in, as a float64 array or tensor."""
     if isinstance(X, Tensor):
+        as_array(X, "X")
         return X.detach().double()
-    array = np.asarray(X)
+    array = as_array(X, "X")
     return array.astype(np.float64) if array.dtype.kind in "fiu" else array
 
 
@@ -91,11 +94,11 @@ def split_scalars(scalars: Any, points: int) -> tuple[Any, Any]:
             raise DataError(f"scalars has keys {sorted(unknown)}: use 'point' and 'sample'")
         point, sample = scalars.get("point"), scalars.get("sample")
     else:
-        array = np.asarray(scalars.detach() if isinstance(scalars, Tensor) else scalars)
+        array = as_float64(as_given(scalars), "scalars")
         per_point = array.ndim == 3 or (array.ndim == 2 and points > 1 and array.shape[1] == points)
         point, sample = (array, None) if per_point else (None, array)
-    point = None if point is None else np.asarray(point, dtype=np.float64)
-    sample = None if sample is None else np.asarray(sample, dtype=np.float64)
+    point = None if point is None else as_float64(as_given(point), "scalars of points")
+    sample = None if sample is None else as_float64(as_given(sample), "scalars of samples")
     if point is not None and point.ndim == 2:
         point = point[:, :, None]
     if sample is not None and sample.ndim == 1:
@@ -128,6 +131,17 @@ def _error_of_weight_one(y_error: Any, weights: np.ndarray) -> float:
     return float(largest * np.sqrt(np.square(first / largest).mean() * weights[0]))
 
 
+def _check_index(X: Any, y: Any) -> None:
+    """Refuse a data frame and a series with the same labels of rows in another order: row i must belong to row i."""
+    one: Any = getattr(X, "index", None)
+    other: Any = getattr(y, "index", None)
+    labelled = hasattr(one, "equals") and hasattr(other, "equals")
+    if labelled and not one.equals(other):
+        same = len(one) == len(other) and not one.difference(other).size
+        if same:
+            raise DataError("X and y have the same labels of rows in another order: give y.loc[X.index]")
+
+
 def enter(
     X: Any,
     y: Any,
@@ -146,13 +160,17 @@ def enter(
     raw = as_tuples(X)
     points = raw.shape[1] if raw.ndim == 3 else 1
     given = split_scalars(scalars, points)
-    names = names or None
+    _check_index(X, y)
+    names = [name.strip() for name in names.split(",")] if isinstance(names, str) else names or None
+    if names is not None and len({*map(str, names)}) < len(names):
+        raise DataError(f"names holds a name more than once: {', '.join(map(str, names))}")
     if names is None and raw.ndim == 2:
         names = [str(name) for name in getattr(X, "columns", [])] or None
     classes: tuple[Any, ...] = ()
     if output == "class":
         y, classes = as_labels(as_given(y))
-    weights = weights_of(as_given(sample_weight), as_given(y_error), len(y))
+    rows = len(as_float64(as_given(y), "y"))
+    weights = weights_of(as_given(sample_weight), as_given(y_error), rows)
     factor = 1.0 if weights is None or y_error is None else _error_of_weight_one(as_given(y_error), weights)
     x, targets, point, sample, weights, notices = check_samples(
         X, y, *given, max_samples, seed, names=names, weights=weights, why=why
@@ -167,7 +185,11 @@ def enter(
         targets, rep = as_targets(targets, output, n)
     if output == "scalar" and flat:
         notices.append(f"y has {n} columns, as x has: did you mean output='vector'?")
-    called = tuple(names) if names else ()
+    if x.shape[1] > MANY_POINTS:
+        notices.append(
+            f"samples of {x.shape[1]} vectors take long: fewer, or sums of them, may tell the same form"
+        )
+    called = tuple(str(name) for name in names) if names else ()
     parts = [None if part is None else torch.tensor(part) for part in (point, sample, weights)]
     entered = Samples(
         torch.tensor(x),

@@ -104,7 +104,7 @@ class Samples:
     def units(self) -> tuple[float, float]:
         """The sizes of x and of y as powers of two: what is divided by them has squares that stay in range.
 
-        >>> Samples(torch.full((2, 1, 2), 1e200).double(), torch.ones(2)).units == (2.0**664, 1.0)
+        >>> Samples(1e200 * torch.ones(2, 1, 2).double(), torch.ones(2)).units == (2.0**664, 1.0)
         True
         """
         return power_of_two(self.x), power_of_two(self.y)

@@ -1,0 +1,97 @@
+"""A discovery in formulas, notebooks and figures."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gortho
+from gortho import QuadraticForm, Settings
+from gortho.discovery.display import symbol
+from gortho.forms import set_off
+
+TINY = Settings(starts=2, generations=0, finalists=1, refits=2, predictor_steps=20)
+
+
+def discovery(names):
+    x = np.random.default_rng(0).normal(size=(200, 2))
+    return gortho.discover(
+        x, x[:, 0] ** 2 - 3 * x[:, 0] * x[:, 1] - 2 * x[:, 1] ** 2, settings=TINY, names=names
+    )
+
+
+@pytest.fixture(scope="module")
+def found():
+    return discovery(["E", "p_1"])
+
+
+@pytest.fixture(scope="module")
+def nothing():
+    return gortho.discover(np.random.default_rng(0).normal(size=(50, 2)), np.ones(50))
+
+
+def test_latex_has_the_terms_of_the_law(found):
+    text = found.latex(4)
+    assert text.count("\\,E^{2}") == text.count("\\,E\\,p_{1}") == text.count("\\,p_{1}^{2}") == 1
+    plain = text.replace("\\,E\\,p_{1}", " E·p_1").replace("\\,E^{2}", " E²").replace("\\,p_{1}^{2}", " p_1²")
+    assert plain == found.law(4)
+    assert found._repr_latex_() == f"${found.latex()}$"
+    tiny = replace(
+        found, candidate=QuadraticForm([[1, 0], [0, -1e-7]], names=["E", "p_1"]), entry_errors=None
+    )
+    assert "\\cdot 10^{-7}" in tiny.latex()
+
+
+def test_latex_is_set_by_a_typesetter(found):
+    mathtext = pytest.importorskip("matplotlib.mathtext")
+    for name in ("px", "x12", "mu", "E^2", "log(m) [GeV]", "a_b", "50 %", "p'"):
+        mathtext.MathTextParser("agg").parse(
+            f"${symbol(name)}^{{2}}$".replace("\\left(", "(").replace("\\right)", ")")
+        )
+
+
+def test_sympy_is_the_form(found):
+    sympy = pytest.importorskip("sympy")
+    expression = found.sympy()
+    x = np.array([0.3, -1.2])
+    value = expression.subs(dict(zip(sympy.symbols("E p_1", real=True), x)))
+    assert float(value) == pytest.approx(float(x @ found.candidate.matrix.numpy() @ x))
+    assert len(expression.args) == 3
+
+
+def test_html_tells_verdict_law_and_form(found):
+    page = found._repr_html_()
+    assert f"<b>{found.verdict.name}</b>" in page and found.law() in page and page.count("<td>") == 4
+    assert "<script>" not in replace(found, reason="<script>")._repr_html_()
+
+
+def test_short_repr(found, nothing):
+    assert len(repr(found)) < 100 and found.verdict.name in repr(found) and "O(1,1)" in repr(found)
+    assert "200 samples in 2 dimensions" in repr(found) and "no form" in repr(nothing)
+
+
+def test_plot(found, nothing, tmp_path):
+    pytest.importorskip("matplotlib")
+    figure = found.plot()
+    figure.savefig(tmp_path / "a.png")
+    form, _, predicted = figure.axes[:3]
+    assert [label.get_text() for label in form.get_xticklabels()] == ["E", "p_1"]
+    np.testing.assert_array_equal(form.images[0].get_array(), found.candidate.matrix.numpy())
+    assert len(predicted.collections[0].get_offsets()) == len(found.held_out[0])
+    with pytest.raises(ValueError, match="nothing to plot"):
+        nothing.plot()
+
+
+def test_nothing_found_is_displayed_too(nothing):
+    assert nothing.latex() == "" and nothing._repr_latex_() is None
+    assert "constant" in nothing._repr_html_()
+    with pytest.raises(ValueError, match="there is no form"):
+        nothing.sympy()
+
+
+@pytest.mark.parametrize("name, factor", [("px", "px"), ("x0", "x0"), ("µ", "µ"), ("E^2", "(E^2)"), ("m²", "(m²)"),
+    ("log(E)", "(log(E))"), ("p [GeV]", "(p [GeV])"), ("a·b", "(a·b)"), ("0", "(0)"), ("x'", "x'")])  # fmt: skip
+def test_names_that_are_no_words_are_set_off(name, factor):
+    assert set_off(name) == factor
+    law = QuadraticForm([[1, 0.5], [0.5, 1]], names=[name, "q"]).law()
+    assert law == f"q(x) = 0.89 {factor}² + 0.89 {factor}·q + 0.89 q²"
