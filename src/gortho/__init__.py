@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gortho.estimators import EquivariantRegressor, InvariantClassifier
     from gortho.forms import QuadraticForm, Signature
     from gortho.groups import OrthogonalGroup
+    from gortho.level import LevelForm, level_form
     from gortho.nn import EquivariantNet, LearnableForm
     from gortho.reps import DirectSum, Tensor
     from gortho.samples import Frame, Samples
@@ -29,6 +30,7 @@ _HOMES = {
     "estimators": ("EquivariantRegressor", "InvariantClassifier"),
     "forms": ("QuadraticForm", "Signature"),
     "groups": ("OrthogonalGroup",),
+    "level": ("LevelForm", "level_form"),
     "nn": ("EquivariantNet", "LearnableForm"),
     "reps": ("DirectSum", "Tensor"),
     "testing": (),
@@ -57,6 +59,7 @@ __all__ = [
     "Frame",
     "InvariantClassifier",
     "LearnableForm",
+    "LevelForm",
     "OrthogonalGroup",
     "QuadraticForm",
     "Samples",
@@ -66,6 +69,7 @@ __all__ = [
     "Verdict",
     "discover",
     "fit",
+    "level_form",
     "nn",
     "reps",
     "spectral_form",
