@@ -11,7 +11,6 @@ from scipy.stats import norm
 from gortho.discovery.verdict import (
     MAX_SPREAD,
     MAX_UNEXPLAINED,
-    SIGNIFICANCE,
     STRUCTURE_SHARE,
     ZERO_ERRORS,
     Verdict,
@@ -19,14 +18,24 @@ from gortho.discovery.verdict import (
 )
 from gortho.level.fit import robust
 
-#: Clouds without a quadric that the points are compared with, of each kind …
+#: Clouds without a quadric that the points are compared with …
 CLOUDS = 10
 #: … and their points, at most.
 CLOUD_POINTS = 400
 #: Points lie on several quadrics when the next best is nearer than this, in units of their spread …
 SEVERAL = 1e-7
-#: … or its distance is not so many times the best one's.
-MIN_GAP = 1.5
+#: … or its distance is not so many times the best one's …
+MIN_GAP = 2.5
+#: … or most of them lie in as many clumps as there are unknowns, no larger than so many times their distances …
+CLUMP = 4.0
+#: … where most is this share.
+MOST = 0.95
+#: Points for each unknown below which a cloud can be as near to a quadric: no ground to say that there is none.
+POINTS_FOR_EACH = 3
+#: Neighbours lie on the same side when chance makes them so with a smaller probability than this.
+ALIKE = 0.01
+#: Points do not lie on a quadric that more than this share of them is far away from.
+MAX_OUTLIERS = 0.25
 #: A centre is not pinned down when its standard error is above this, in units of the points' spread.
 MAX_CENTRE_ERROR = 0.5
 
@@ -44,9 +53,12 @@ class LevelEvidence:
     second: float  # the former
     structure: float  # correlation of the distances of neighbours
     structure_p: float
+    clump_size: float  # radius of as many clumps as there are unknowns, which hold most of the points
+    unknowns: int
     spread: float = 0.0  # median distance of refits from the form
     centre_error: float = 0.0  # the largest standard error of the centre, directions without a centre left out
     weakest_eigenvalue: float = np.inf  # smallest |λ| over its standard error, zeros left out
+    cone: bool = False  # whether the level is zero as far as is known
     runs_off: bool = False  # along a zero direction F is linear: a paraboloid
 
     @property
@@ -57,18 +69,26 @@ class LevelEvidence:
     @property
     def structured(self) -> bool:
         """Whether neighbours lie on the same side of the quadric more often than by chance."""
-        return self.structure_p < SIGNIFICANCE
+        return self.structure_p < ALIKE
 
 
-def clouds(z: np.ndarray, noise: np.ndarray, seed: int) -> np.ndarray:
-    """Distances that points without a quadric have from their best one: normal clouds, and shuffled columns."""
+def clouds(points: int, noise: np.ndarray, seed: int) -> np.ndarray:
+    """Distances that so many points without a quadric, normal clouds, have from their best one."""
     rng = np.random.default_rng(seed)
-    few = z if len(z) <= CLOUD_POINTS else z[rng.choice(len(z), CLOUD_POINTS, replace=False)]
-    kinds = ([], [])
-    for _ in range(CLOUDS):
-        kinds[0].append(robust(rng.normal(size=few.shape), noise, seed).sigma)
-        kinds[1].append(robust(rng.permuted(few, axis=0), noise, seed).sigma)
-    return np.array(min(kinds, key=np.median))
+    shape = min(points, CLOUD_POINTS), len(noise)
+    return np.array([robust(rng.normal(size=shape), noise, seed).sigma for _ in range(CLOUDS)])
+
+
+def clump_size(z: np.ndarray, count: int) -> float:
+    """The radius within which most points lie of the nearest of ``count`` points, each the farthest from those before.
+
+    >>> clump_size(np.array([[0.0, 0.0], [1.0, 0.0], [1.1, 0.0]]), 2)
+    0.1
+    """
+    away = np.linalg.norm(z - z[0], axis=1)
+    for _ in range(count - 1):
+        away = np.minimum(away, np.linalg.norm(z - z[away.argmax()], axis=1))
+    return round(float(np.quantile(away, MOST, method="higher")), 12)
 
 
 def neighbours_alike(z: np.ndarray, r: np.ndarray) -> tuple[float, float]:
@@ -91,15 +111,30 @@ def judge(e: LevelEvidence) -> tuple[Verdict, str, str]:
     """Verdict, reason and advice, in plain words."""
     away = f"The points are spread about the best quadric by {percent(e.distance)} of their own spread"
     cloud = f"a cloud without any quadric by {percent(e.cloud)}"
+    several = ""
     if e.second < SEVERAL or e.gap < MIN_GAP:
-        other = "lies as near" if e.second < SEVERAL else f"is only {e.gap:.2g} times as far away"
-        if e.unexplained < MAX_UNEXPLAINED:
+        several = "the next best " + ("lies as near" if e.second < SEVERAL else f"is only {e.gap:.2g} times as far away")
+    elif e.clump_size < CLUMP * e.distance:
+        several = f"they lie in {e.unknowns} clumps or fewer, no more than the unknowns"
+    if several and e.unexplained < MAX_UNEXPLAINED:
+        return (
+            Verdict.UNDERDETERMINED,
+            f"Several quadrics fit the points: {several}.",
+            "Give points that cover more of the surface, in every direction.",
+        )
+    if e.outliers > MAX_OUTLIERS * e.points:
+        return (
+            Verdict.NONE,
+            f"{e.outliers} of {e.points} points lie away from the quadric that is nearest to the others.",
+            "Look at pairs of coordinates: the points may lie on two surfaces; fit them one at a time.",
+        )
+    if e.unexplained > MAX_UNEXPLAINED or e.distance > e.nearest_cloud:
+        if e.points - e.outliers < POINTS_FOR_EACH * e.unknowns:
             return (
                 Verdict.UNDERDETERMINED,
-                f"Several quadrics fit the points: the next best {other}.",
-                "Give points that cover more of the surface, in every direction.",
+                f"{away}, {cloud}: so few points lie near some quadric, whatever they are.",
+                f"Give at least {POINTS_FOR_EACH * e.unknowns} points, or points with smaller errors.",
             )
-    if e.unexplained > MAX_UNEXPLAINED or e.distance > e.nearest_cloud:
         return (
             Verdict.NONE,
             f"{away}, {cloud}: they do not lie on a quadric.",

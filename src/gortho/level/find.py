@@ -11,8 +11,8 @@ import torch
 
 from gortho.discovery.verdict import ZERO_ERRORS, ZERO_SHARE, Verdict
 from gortho.forms import QuadraticForm
-from gortho.level.evidence import LevelEvidence, clouds, judge, neighbours_alike
-from gortho.level.fit import Fit, Quadric, resampled, robust, unknowns
+from gortho.level.evidence import LevelEvidence, clouds, clump_size, judge, neighbours_alike
+from gortho.level.fit import Fit, Quadric, feet, resampled, robust, unknowns
 from gortho.level.result import LevelForm, with_spreads
 from gortho.samples.checks import as_float64, check_inputs, variable_names
 from gortho.samples.door import MIN_SAMPLES
@@ -148,11 +148,7 @@ def _answer(
     m, W, noise, fit = _fit(x, errors, seed)
     z = (x - m) @ W.T
     inside = fit.inliers
-    null = clouds(z[inside], noise, seed)
-    alike, p = neighbours_alike(z[inside], fit.residuals[inside])
-    evidence = LevelEvidence(
-        len(x), int((~inside).sum()), fit.sigma, float(np.median(null)), float(null.min()), fit.gap, fit.second, alike, p
-    )
+    evidence = _evidence(z, fit, noise, seed)
     cells = int(inside.sum()) // 10 if evidence.structured else None
     refits = [Quadric.of(f.theta, len(W)) for f in resampled(z, fit, noise, REFITS, seed, cells)]
     quadric, evidence = _settle(z[inside], Quadric.of(fit.theta, len(W)), refits, evidence)
@@ -162,12 +158,34 @@ def _answer(
         notices += (f"{len(outside)} of {len(x)} points are outliers and were left out (rows {shown} from 0)",)
     if evidence.structured and evidence.distance > 1e-9:
         notices += (
-            f"neighbouring points lie on the same side of the quadric (correlation {alike:.2f}): their errors go "
+            f"neighbouring points lie on the same side of the quadric (correlation {evidence.structure:.2f}): their errors go "
             "together, or the surface differs a little from a quadric; intervals allow for it",
         )
     found = with_spreads(_in_units(quadric, refits, evidence, m, W, names), x[inside])
     return replace(
         found, outliers=outside, points=x[:SHOWN], shown_outliers=~inside[:SHOWN], seed=seed, notices=notices
+    )
+
+
+def _evidence(z: np.ndarray, fit: Fit, noise: np.ndarray, seed: int) -> LevelEvidence:
+    """What is known before the refits."""
+    inside = fit.inliers
+    null = clouds(int(inside.sum()), noise, seed)
+    on = feet(z[inside], Quadric.of(fit.theta, z.shape[1]), noise)
+    alike, p = neighbours_alike(on, fit.residuals[inside])
+    count = unknowns(z.shape[1])
+    return LevelEvidence(
+        points=len(z),
+        outliers=int((~inside).sum()),
+        distance=fit.sigma,
+        cloud=float(np.median(null)),
+        nearest_cloud=float(null.min()),
+        gap=fit.gap,
+        second=fit.second,
+        structure=alike,
+        structure_p=p,
+        clump_size=clump_size(z[inside], count),
+        unknowns=count,
     )
 
 
@@ -190,14 +208,13 @@ def _settle(
     levels = np.std([level_in(r, kept) / np.linalg.norm(r.A) for r in refits]) * np.linalg.norm(A)
     at = z - settled.centre
     typical = float(np.abs(((at @ kept) ** 2 * np.abs(values[~zero])).sum(1)).mean())
-    if abs(settled.level) <= min(ZERO_SHARE * typical, max(ZERO_ERRORS * levels, 1e-9 * typical)):
-        settled = replace(settled, f=settled.f + settled.level)
     sure = np.abs(values[~zero]) / np.maximum(errors[~zero], 1e-300)
     return settled, replace(
         evidence,
         spread=float(np.median(distances)),
         centre_error=float(centres.std(0).max()),
         weakest_eigenvalue=float(min(sure.min(), 1e6)),
+        cone=abs(settled.level) <= min(ZERO_SHARE * typical, max(ZERO_ERRORS * levels, 1e-9 * typical)),
         runs_off=bool(off.any()),
     )
 
@@ -244,7 +261,7 @@ def _in_units(
         names,
         candidate=form,
         centre=centre,
-        level=level,
+        level=0.0 if evidence.cone else level,
         entry_errors=matrices.std(0),
         eigenvalue_errors=np.einsum("ik,bij,jk->bk", Qx, matrices, Qx).std(0),
         centre_errors=centres.std(0),

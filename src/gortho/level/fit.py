@@ -6,7 +6,7 @@ F is linear in θ = (A, b, f), so F(z) = θ·ξ(z) with carriers ξ. An error of
     (M - σ²N) θ = 0,   M = mean ξξᵀ/v,
 
 with the N for which the mean of θ is right up to σ⁴ (hyper-renormalisation; Kanatani and others, 2012).
-Points far from the quadric are left out, by the median of the others' distances.
+Points far from the quadric are left out, by the distances of the others.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh
 from scipy.spatial import cKDTree
+from scipy.stats import norm, t
 
 #: Points farther from the quadric than so many standard deviations of the others are outliers …
 FAR = 4.0
 #: … but not if they are nearer than this, in units of the points' own spread: it is rounding.
 ROUNDING = 1e-12
 #: Random starts, each a quadric through as many points as it has unknowns, and how many of them are followed.
-STARTS, FOLLOWED = 200, 6
+STARTS, FOLLOWED = 200, 4
 #: Points that starts are compared on.
 SCORED = 1_000
 #: Steps of the fit, at most, and the change of θ that ends it.
 STEPS, CHANGE = 30, 1e-10
 #: Slopes of F below this share of the mean square are taken for it, at the tip of a cone.
 SMALL = 1e-12
-#: The median of |t| for normal t.
-MEDIAN = 0.6745
+#: The share of the points, those nearest to the quadric, by whose distances it is judged.
+MAJORITY = 0.75
 
 
 def unknowns(n: int) -> int:
@@ -218,22 +219,32 @@ def _step(
     return found, max(variance, 0.0)
 
 
+def scale(r: np.ndarray, count: int) -> np.ndarray:
+    """Standard deviation of residuals ``(N, …)``, by the `MAJORITY` that is nearest, as ``count`` unknowns were fitted.
+
+    It is the larger the more unknowns there are: a quadric can be laid through as many points, however far the others.
+    """
+    N = len(r)
+    h = min(N, max(int(np.ceil(MAJORITY * N)), (N + count + 1) // 2))
+    size = np.partition(np.abs(r), h - 1, axis=0)[h - 1]
+    return size / norm.isf(0.5 - 0.5 * (h - 0.5) / N) * np.sqrt(N / max(N - count, 1))
+
+
 def near(r: np.ndarray, count: int) -> np.ndarray:
-    """Which residuals are within `FAR` standard deviations, told by the median as ``count`` unknowns were fitted."""
-    free = max(len(r) - count, 1) / len(r)
-    size = float(np.median(np.abs(r))) / MEDIAN / np.sqrt(free)
-    return np.abs(r) <= max(FAR * size, ROUNDING)
+    """Which residuals ``(N,)`` are within `FAR` standard deviations, or more by Student's t where these are ill-known."""
+    far = t.isf(norm.sf(FAR), max(len(r) - count, 1))
+    return np.abs(r) <= max(far * float(scale(r, count)), ROUNDING)
 
 
 def _score(xi: np.ndarray, JS: np.ndarray, thetas: np.ndarray) -> np.ndarray:
-    """The median distance of points from each of several quadrics ``(k, d)``."""
+    """The scale of the distances of points from each of several quadrics ``(k, d)``."""
     F = np.abs(xi @ thetas.T)
     slope = np.sqrt(np.square(np.einsum("zdn,kd->zkn", JS, thetas)).sum(-1))
-    return np.median(F / np.maximum(slope, 1e-300), axis=0)
+    return scale(F / np.maximum(slope, 1e-300), len(thetas[0]) - 1)
 
 
 def robust(z: np.ndarray, noise: np.ndarray, seed: int = 0) -> Fit:
-    """The fit of the points ``(N, n)`` from many starts, that with the least median distance."""
+    """The fit of the points ``(N, n)`` from many starts, that which most points are nearest to."""
     rng = np.random.default_rng(seed)
     few = z if len(z) <= SCORED else z[rng.choice(len(z), SCORED, replace=False)]
     xi, J = carriers(few)
@@ -248,7 +259,7 @@ def robust(z: np.ndarray, noise: np.ndarray, seed: int = 0) -> Fit:
     thetas = np.concatenate([plain[None] / np.linalg.norm(plain), thetas])
     best = np.argsort(_score(xi, JS, thetas))[:FOLLOWED]
     fits = [refine(few, thetas[k], noise, steps=8) for k in dict.fromkeys([0, *best.tolist()])]
-    start = min(fits, key=lambda fit: float(np.median(np.abs(fit.residuals))))
+    start = min(fits, key=lambda fit: float(scale(fit.residuals, d - 1)))
     return refine(z, start.theta, noise, variance=start.variance)
 
 
