@@ -1,4 +1,4 @@
-"""The command line: `gortho discover`, `predict`, `check`, `demo`, `reproduce`, `data`, `train`."""
+"""The command line: `gortho discover`, `level`, `predict`, `check`, `demo`, `reproduce`, `data`, `train`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gortho import __version__
+from gortho.level.commands import level
 from gortho.progress import Bar, keep_best_on_interrupt
 from gortho.toptag.commands import toptag
 from gortho.toptag.commands import train as train_toptag
@@ -441,6 +442,9 @@ def reproduce(
         os._exit(INTERRUPTED)
     for page in pages:
         click.echo(f"{page}")
+
+
+main.add_command(level)
 
 
 @main.group()

@@ -27,7 +27,7 @@ SEVERAL = 1e-7
 #: … or its distance is not so many times the best one's …
 MIN_GAP = 2.5
 #: … or most of them lie in as many clumps as there are unknowns, no larger than so many times their distances …
-CLUMP = 4.0
+CLUMP = 6.0
 #: … where most is this share.
 MOST = 0.95
 #: Points for each unknown below which a cloud can be as near to a quadric: no ground to say that there is none.

@@ -214,7 +214,7 @@ def _settle(
         spread=float(np.median(distances)),
         centre_error=float(centres.std(0).max()),
         weakest_eigenvalue=float(min(sure.min(), 1e6)),
-        cone=abs(settled.level) <= min(ZERO_SHARE * typical, max(ZERO_ERRORS * levels, 1e-9 * typical)),
+        cone=bool(abs(settled.level) <= min(ZERO_SHARE * typical, max(ZERO_ERRORS * levels, 1e-9 * typical))),
         runs_off=bool(off.any()),
     )
 

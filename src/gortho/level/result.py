@@ -24,6 +24,7 @@ _FORMAT = "gortho level form 1"
 #: Columns of the sentences in the printed answer.
 WIDTH = 96
 _ARRAYS = ("centre", "entry_errors", "eigenvalue_errors", "centre_errors", "points", "shown_outliers")
+_NUMBERS = ("level", "level_error", "spread_before", "spread_after")
 
 
 class Calibration(NamedTuple):
@@ -34,7 +35,7 @@ class Calibration(NamedTuple):
 
     def __str__(self) -> str:
         matrix, offset = (
-            np.array2string(part, separator=", ", floatmode="unique").replace("\n", "\n          ")
+            np.array2string(part, separator=", ", precision=9).replace("\n", "\n          ")
             for part in self
         )
         return f"T = np.array({matrix})\nc = np.array({offset})\ncalibrated = (x - c) @ T"
@@ -152,7 +153,8 @@ class LevelForm:
         values, Q = np.linalg.eigh(A / unit[:, None] / unit)  # in like units, so that small ones are not rounded off
         root = np.sqrt(values.clip(0))[:, None] * Q.T * unit
         _, sizes, V = np.linalg.svd(root)
-        return Calibration(V.T * sizes @ V, self.centre.copy())
+        T = V.T * sizes @ V
+        return Calibration((T + T.T) / 2, self.centre.copy())
 
     def calibrate(self, X: Any) -> np.ndarray:
         """T (x - c) for points ``(N, n)``, of length 1 on the quadric."""
@@ -224,6 +226,7 @@ class LevelForm:
         """Everything as JSON text; `from_json` reads it back."""
         content: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
         content |= {name: None if content[name] is None else content[name].tolist() for name in _ARRAYS}
+        content |= {name: content[name] if math.isfinite(content[name]) else None for name in _NUMBERS}
         content |= {
             "format": _FORMAT,
             "verdict": self.verdict.name,
@@ -246,6 +249,7 @@ class LevelForm:
                 content["evidence"] = LevelEvidence(**content["evidence"])
             for name in _ARRAYS:
                 content[name] = None if content[name] is None else np.array(content[name])
+            content |= {name: math.nan for name in _NUMBERS if content[name] is None}
             for name in ("names", "outliers", "notices"):
                 content[name] = tuple(content[name])
             return cls(**content)
