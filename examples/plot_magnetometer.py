@@ -68,7 +68,7 @@ edges = np.linspace(0, 2, 61)
 lengths.hist(length / length.mean(), edges, color="#E69F00", label="as given")
 lengths.hist(after / after.mean(), edges, color="#0072B2", label="calibrated")
 lengths.set(xlabel="length / mean length", ylabel="readings", title="Lengths")
-lengths.legend(frameon=False)
+lengths.legend(frameon=False, loc="upper left")
 for axes in (raw, mended, lengths):
     axes.title.set_fontsize(11)
 plt.show()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,16 @@ EXIT_CODES = {"FOUND": 0, "NONE": 3, "UNDERDETERMINED": 4}
     "--x-error", metavar="A,B,C", help="Errors of the columns relative to each other, where they are known."
 )
 @click.option(
-    "--decimal", type=click.Choice([".", ","]), default=".", show_default=True, help="Decimal sign in text files."
+    "--decimal",
+    type=click.Choice([".", ","]),
+    default=".",
+    show_default=True,
+    help="Decimal sign in text files.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same answer.")
-@click.option("--report", type=click.Path(path_type=Path), metavar="PATH.html", help="Write a report to look at.")
+@click.option(
+    "--report", type=click.Path(path_type=Path), metavar="PATH.html", help="Write a report to look at."
+)
 @click.option("--save", type=click.Path(path_type=Path), metavar="PATH.json", help="Keep the answer.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, to standard output.")
 @click.pass_context

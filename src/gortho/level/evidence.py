@@ -56,7 +56,9 @@ class LevelEvidence:
     clump_size: float  # radius of as many clumps as there are unknowns, which hold most of the points
     unknowns: int
     spread: float = 0.0  # median distance of refits from the form
-    centre_error: float = 0.0  # the largest standard error of the centre, directions without a centre left out
+    centre_error: float = (
+        0.0  # the largest standard error of the centre, directions without a centre left out
+    )
     weakest_eigenvalue: float = np.inf  # smallest |λ| over its standard error, zeros left out
     cone: bool = False  # whether the level is zero as far as is known
     runs_off: bool = False  # along a zero direction F is linear: a paraboloid
@@ -113,7 +115,9 @@ def judge(e: LevelEvidence) -> tuple[Verdict, str, str]:
     cloud = f"a cloud without any quadric by {percent(e.cloud)}"
     several = ""
     if e.second < SEVERAL or e.gap < MIN_GAP:
-        several = "the next best " + ("lies as near" if e.second < SEVERAL else f"is only {e.gap:.2g} times as far away")
+        several = "the next best " + (
+            "lies as near" if e.second < SEVERAL else f"is only {e.gap:.2g} times as far away"
+        )
     elif e.clump_size < CLUMP * e.distance:
         several = f"they lie in {e.unknowns} clumps or fewer, no more than the unknowns"
     if several and e.unexplained < MAX_UNEXPLAINED:

@@ -67,18 +67,26 @@ def level_form(
         raise DataError(f"{len(names)} names ({listed(names)}) are given for {n} columns of X: give {n}")
     errors = _column_errors(x_error, n)
     rows = choose(len(x), MAX_POINTS, seed)
-    notices = () if len(rows) == len(x) else (f"{len(rows)} of {len(x)} points, chosen at random, are fitted",)
+    notices = (
+        () if len(rows) == len(x) else (f"{len(rows)} of {len(x)} points, chosen at random, are fitted",)
+    )
     x = x[rows]
     stop = _hopeless(x, names)
     if stop is not None:
-        return LevelForm(Verdict.UNDERDETERMINED, *stop, names=names, points=x[:SHOWN], seed=seed, notices=notices)
+        return LevelForm(
+            Verdict.UNDERDETERMINED, *stop, names=names, points=x[:SHOWN], seed=seed, notices=notices
+        )
     return _answer(x, rows, errors, names, seed, notices)
 
 
 def _column_errors(x_error: Any, n: int) -> np.ndarray | None:
     if x_error is None:
         return None
-    errors = np.broadcast_to(as_float64(np.atleast_1d(x_error), "x_error"), (n,)) if np.size(x_error) in (1, n) else None
+    errors = (
+        np.broadcast_to(as_float64(np.atleast_1d(x_error), "x_error"), (n,))
+        if np.size(x_error) in (1, n)
+        else None
+    )
     if errors is None or not (np.isfinite(errors).all() and (errors > 0).all()):
         raise DataError(f"x_error = {x_error}: give one number above zero, or one for each of {n} columns")
     return errors
@@ -86,7 +94,7 @@ def _column_errors(x_error: Any, n: int) -> np.ndarray | None:
 
 def _hopeless(x: np.ndarray, names: Sequence[str]) -> tuple[str, str] | None:
     """Points that fix no quadric: reason and advice."""
-    N, n = x.shape
+    n = x.shape[1]
     if n < 2:
         return ("With one coordinate a quadric is two numbers.", "Give points of two or more coordinates.")
     distinct = len(np.unique(x, axis=0))
@@ -96,10 +104,14 @@ def _hopeless(x: np.ndarray, names: Sequence[str]) -> tuple[str, str] | None:
             f"{distinct} different points are too few: a quadric in {n} dimensions has {unknowns(n)} unknowns.",
             f"Give at least {least} different points.",
         )
+    x = x[_usual(x)]
     unit = np.abs(x - np.median(x, axis=0)).max(0)
     if not (unit > 0).all():
         still = listed([name for name, size in zip(names, unit) if not size > 0])
-        return (f"The points do not vary in {still}.", "Drop these coordinates, or give points that vary in them.")
+        return (
+            f"The points do not vary in {still}.",
+            "Drop these coordinates, or give points that vary in them.",
+        )
     y = x / unit
     _, singular, directions = np.linalg.svd(y - y.mean(0), full_matrices=False)
     rank = int((singular > RANK_TOLERANCE * singular[0]).sum())
@@ -127,7 +139,9 @@ def _usual(x: np.ndarray) -> np.ndarray:
     return usual if usual.mean() > 0.5 else np.ones(len(x), dtype=bool)
 
 
-def _fit(x: np.ndarray, errors: np.ndarray | None, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, Fit]:
+def _fit(
+    x: np.ndarray, errors: np.ndarray | None, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Fit]:
     """Centre and W of the frame, covariance of the errors in it, and the fit."""
     usual = _usual(x)
     for last in (False, True):
@@ -142,7 +156,12 @@ def _fit(x: np.ndarray, errors: np.ndarray | None, seed: int) -> tuple[np.ndarra
 
 
 def _answer(
-    x: np.ndarray, rows: np.ndarray, errors: np.ndarray | None, names: tuple[str, ...], seed: int, notices: tuple
+    x: np.ndarray,
+    rows: np.ndarray,
+    errors: np.ndarray | None,
+    names: tuple[str, ...],
+    seed: int,
+    notices: tuple,
 ) -> LevelForm:
     """Fit, refits, evidence, verdict."""
     m, W, noise, fit = _fit(x, errors, seed)
@@ -155,11 +174,13 @@ def _answer(
     outside = tuple(rows[~inside].tolist())
     if outside:
         shown = ", ".join(map(str, outside[:5])) + ", …" * (len(outside) > 5)
-        notices += (f"{len(outside)} of {len(x)} points are outliers and were left out (rows {shown} from 0)",)
+        notices += (
+            f"{len(outside)} of {len(x)} points are outliers and were left out (rows {shown} from 0)",
+        )
     if evidence.structured and evidence.distance > 1e-9:
         notices += (
-            f"neighbouring points lie on the same side of the quadric (correlation {evidence.structure:.2f}): their errors go "
-            "together, or the surface differs a little from a quadric; intervals allow for it",
+            f"neighbouring points lie on the same side of the quadric (correlation {evidence.structure:.2f}): their "
+            "errors go together, or the surface differs a little from a quadric; intervals allow for it",
         )
     found = with_spreads(_in_units(quadric, refits, evidence, m, W, names), x[inside])
     return replace(
@@ -197,7 +218,9 @@ def _settle(
     largest = np.abs(values).max()
     errors = np.std([np.einsum("ik,ij,jk->k", Q, r.A / np.linalg.norm(r.A), Q) for r in refits], axis=0)
     errors = errors * np.linalg.norm(quadric.A)
-    zero = (np.abs(values) <= ZERO_SHARE * largest) & (np.abs(values) <= np.maximum(ZERO_ERRORS * errors, 1e-9 * largest))
+    zero = (np.abs(values) <= ZERO_SHARE * largest) & (
+        np.abs(values) <= np.maximum(ZERO_ERRORS * errors, 1e-9 * largest)
+    )
     b, b_errors = Q.T @ quadric.b, np.std([Q.T @ r.b for r in refits], axis=0)
     off = zero & (np.abs(b) > np.maximum(ZERO_ERRORS * b_errors, 1e-7 * largest))
     kept = Q[:, ~zero]

@@ -28,7 +28,7 @@ STARTS, FOLLOWED = 200, 4
 SCORED = 1_000
 #: Steps of the fit, at most, and the change of θ that ends it.
 STEPS, CHANGE = 30, 1e-10
-#: Slopes of F below this share of the mean square are taken for it, at the tip of a cone.
+#: Squared slopes of F below this share of the median are taken for it, at the tip of a cone.
 SMALL = 1e-12
 #: The share of the points, those nearest to the quadric, by whose distances it is judged.
 MAJORITY = 0.75
@@ -85,8 +85,8 @@ def carriers(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     k, factor = np.arange(len(i)), np.where(i == j, 1.0, 2**0.5)
     xi = np.concatenate([factor * z[:, i] * z[:, j], 2 * z, np.ones((N, 1))], axis=1)
     J = np.zeros((N, xi.shape[1], n))
-    np.add.at(J, (slice(None), k, i), factor * z[:, j])
-    np.add.at(J, (slice(None), k, j), factor * z[:, i])
+    J[:, k, i] += factor * z[:, j]
+    J[:, k, j] += factor * z[:, i]
     J[:, len(i) + np.arange(n), np.arange(n)] = 2.0
     return xi, J
 
@@ -161,11 +161,13 @@ def feet(z: np.ndarray, quadric: Quadric, noise: np.ndarray, steps: int = 3) -> 
     for _ in range(steps):
         g = quadric.gradient(z)
         size = ((g @ noise) * g).sum(1)
-        z = z - (quadric(z) / np.maximum(size, SMALL * size.mean()))[:, None] * (g @ noise)
+        z = z - (quadric(z) / np.maximum(size, SMALL * np.median(size)))[:, None] * (g @ noise)
     return z
 
 
-def _errors(z: np.ndarray, theta: np.ndarray, variance: float, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _errors(
+    z: np.ndarray, theta: np.ndarray, variance: float, S: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Derivatives of the carriers times S, and v, the variance of F over σ².
 
     Both are taken at the feet: at the points themselves, weights would go with the errors that they weigh.
@@ -174,7 +176,7 @@ def _errors(z: np.ndarray, theta: np.ndarray, variance: float, S: np.ndarray) ->
     JS = carriers(feet(z, quadric, S @ S.T, steps=1))[1] @ S
     v = np.square(np.einsum("zdn,d->zn", JS, theta)).sum(1)
     v += 2 * variance * np.square(S.T @ quadric.A @ S).sum()
-    return JS, np.maximum(v, SMALL * v.mean())
+    return JS, np.maximum(v, SMALL * np.median(v))
 
 
 def _outer(JS: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -205,7 +207,9 @@ def _step(
     pull = xi @ inverse
     first = _outer(JS, w * (1 - w * (pull * xi).sum(1) / N))
     half = np.outer((xi * w[:, None]).mean(0), e)
-    back = np.einsum("zdn,zn,ze->de", JS * (w * w)[:, None, None], np.einsum("zdn,zd->zn", JS, pull), xi, optimize=True)
+    back = np.einsum(
+        "zdn,zn,ze->de", JS * (w * w)[:, None, None], np.einsum("zdn,zd->zn", JS, pull), xi, optimize=True
+    )
     half = half - back / N**2
     K = first + half + half.T
     for _ in range(3):
@@ -231,7 +235,7 @@ def scale(r: np.ndarray, count: int) -> np.ndarray:
 
 
 def near(r: np.ndarray, count: int) -> np.ndarray:
-    """Which residuals ``(N,)`` are within `FAR` standard deviations, or more by Student's t where these are ill-known."""
+    """Which residuals ``(N,)`` are within `FAR` standard deviations, or more where these are ill-known (Student)."""
     far = t.isf(norm.sf(FAR), max(len(r) - count, 1))
     return np.abs(r) <= max(far * float(scale(r, count)), ROUNDING)
 

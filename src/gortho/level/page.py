@@ -33,12 +33,20 @@ def outline(found: LevelForm, i: int, j: int) -> np.ndarray | None:
     return found.centre[[i, j]] + circle @ np.linalg.cholesky(shadow).T / unit[[i, j]]
 
 
-def draw_points(found: LevelForm, axes: Any, i: int = 0, j: int = 1, colours: tuple = ("#0072b2", "#d55e00", "#111")) -> None:
+def draw_points(
+    found: LevelForm, axes: Any, i: int = 0, j: int = 1, colours: tuple = ("#0072b2", "#d55e00", "#111")
+) -> None:
     """The points in coordinates i and j, outliers crossed, with the outline of the quadric."""
     assert found.points is not None
-    out = np.zeros(len(found.points), bool) if found.shown_outliers is None else found.shown_outliers.astype(bool)
+    out = (
+        np.zeros(len(found.points), bool)
+        if found.shown_outliers is None
+        else found.shown_outliers.astype(bool)
+    )
     x, y = found.points[:, i], found.points[:, j]
-    axes.plot(x[~out], y[~out], "o", color=colours[0], alpha=0.5, markersize=3, markeredgewidth=0, label="points")
+    axes.plot(
+        x[~out], y[~out], "o", color=colours[0], alpha=0.5, markersize=3, markeredgewidth=0, label="points"
+    )
     if out.any():
         axes.plot(x[out], y[out], "x", color=colours[1], markersize=5, label="outliers")
     line = outline(found, i, j)
@@ -76,7 +84,7 @@ def figure(found: LevelForm) -> Any:
         draw_points(found, place, i, j)
     if found.level:
         draw_lengths(found, axes[-1])
-        axes[-1].legend(fontsize=8, frameon=False)
+        axes[-1].legend(fontsize=8, frameon=False, loc="upper left")
     return picture
 
 
@@ -100,11 +108,13 @@ def page(found: LevelForm) -> str:
         def points(_: Any, axes: Any) -> None:
             draw_points(found, axes, colours=(BLUE, ORANGE, INK))
 
-        def lengths(_: Any, axes: Any) -> None:
+        def lengths(figure: Any, axes: Any) -> None:
             draw_lengths(found, axes, (GREY, BLUE))
-            axes.legend()
+            figure.legend(loc="outside upper left", ncols=2)
 
-        pictures["points"] = plot("points", f"Points in {found.names[0]} and {found.names[1]}", points, height=4)
+        pictures["points"] = plot(
+            "points", f"Points in {found.names[0]} and {found.names[1]}", points, height=4
+        )
         if found.level:
             pictures["lengths"] = plot("lengths", "Lengths before and after", lengths)
     environment = Environment(
@@ -119,8 +129,8 @@ def page(found: LevelForm) -> str:
     return environment.get_template("level.html").render(
         found=found,
         badge=BADGES[found.verdict.name],
-        numbers={name: value for name, value in found.numbers().items()},
-        pictures={name: Markup(svg) for name, svg in pictures.items()},  # noqa: S704 - drawn here
+        numbers=found.numbers(),
+        pictures={name: Markup(svg) for name, svg in pictures.items()},
         calibration=str(found.calibration) if definite else "",
         facts=_facts(found),
     )

@@ -35,8 +35,7 @@ class Calibration(NamedTuple):
 
     def __str__(self) -> str:
         matrix, offset = (
-            np.array2string(part, separator=", ", precision=9).replace("\n", "\n          ")
-            for part in self
+            np.array2string(part, separator=", ", precision=9).replace("\n", "\n          ") for part in self
         )
         return f"T = np.array({matrix})\nc = np.array({offset})\ncalibrated = (x - c) @ T"
 
@@ -146,11 +145,13 @@ class LevelForm:
             raise ValueError(f"there is no calibration: the verdict is {self.verdict} ({self.reason})")
         if form.signature.negative:
             raise ValueError(
-                f"there is no calibration: a form of group {form.group_name} is no length; use q(x - c), form(x - centre)"
+                f"there is no calibration: a form of group {form.group_name} is no length; use form(x - centre)"
             )
         A = form.matrix.numpy() / self.level
         unit = np.sqrt(A.diagonal().clip(min=np.finfo(float).tiny))
-        values, Q = np.linalg.eigh(A / unit[:, None] / unit)  # in like units, so that small ones are not rounded off
+        values, Q = np.linalg.eigh(
+            A / unit[:, None] / unit
+        )  # in like units, so that small ones are not rounded off
         root = np.sqrt(values.clip(0))[:, None] * Q.T * unit
         _, sizes, V = np.linalg.svd(root)
         T = V.T * sizes @ V
@@ -188,10 +189,14 @@ class LevelForm:
         told = {
             "eigenvalues": _with_errors(values, factor * np.asarray(self.eigenvalue_errors)),
             "centre": _with_errors(self.centre, factor * np.asarray(self.centre_errors)),
-            "level q(x - c)": "0" if not self.level else _with_errors([self.level], [factor * self.level_error]),
+            "level q(x - c)": "0"
+            if not self.level
+            else _with_errors([self.level], [factor * self.level_error]),
         }
         if math.isfinite(self.spread_after):
-            told["spread of the length"] = f"{percent(self.spread_before)} before, {percent(self.spread_after)} after"
+            told["spread of the length"] = (
+                f"{percent(self.spread_before)} before, {percent(self.spread_after)} after"
+            )
         return told
 
     def __str__(self) -> str:
@@ -275,7 +280,9 @@ def with_spreads(found: LevelForm, x: np.ndarray) -> LevelForm:
     unit = np.abs(x).max()
     before, after = np.linalg.norm(x / unit, axis=1), found.lengths(x)
     return replace(
-        found, spread_before=float(before.std() / before.mean()), spread_after=float(after.std() / after.mean())
+        found,
+        spread_before=float(before.std() / before.mean()),
+        spread_after=float(after.std() / after.mean()),
     )
 
 
