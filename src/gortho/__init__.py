@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gortho.estimators import EquivariantRegressor, InvariantClassifier
     from gortho.forms import QuadraticForm, Signature
     from gortho.groups import OrthogonalGroup
+    from gortho.kept import Kept, keeps
     from gortho.level import LevelForm, level_form
     from gortho.nn import EquivariantNet, LearnableForm
     from gortho.reps import DirectSum, Tensor
@@ -30,6 +31,7 @@ _HOMES = {
     "estimators": ("EquivariantRegressor", "InvariantClassifier"),
     "forms": ("QuadraticForm", "Signature"),
     "groups": ("OrthogonalGroup",),
+    "kept": ("Kept", "keeps"),
     "level": ("LevelForm", "level_form"),
     "nn": ("EquivariantNet", "LearnableForm"),
     "reps": ("DirectSum", "Tensor"),
@@ -58,6 +60,7 @@ __all__ = [
     "EquivariantRegressor",
     "Frame",
     "InvariantClassifier",
+    "Kept",
     "LearnableForm",
     "LevelForm",
     "OrthogonalGroup",
@@ -69,6 +72,7 @@ __all__ = [
     "Verdict",
     "discover",
     "fit",
+    "keeps",
     "level_form",
     "nn",
     "reps",

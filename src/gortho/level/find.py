@@ -52,7 +52,7 @@ def level_form(
     >>> found = level_form(np.stack([3 + 2 * np.cos(turns), np.sin(turns)], axis=1), names=["u", "v"])
     >>> found.verdict.name, found.kind, found.law()
     ('FOUND', 'ellipse', 'q(x) = 0.34 u² + 1.37 v²')
-    >>> found.centre.round(6)
+    >>> found.centre.round(6) + 0.0
     array([3., 0.])
     """
     if names is None and hasattr(X, "columns"):
