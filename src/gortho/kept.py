@@ -29,6 +29,8 @@ from gortho.samples.frame import Frame
 EXACT = 1e-4
 #: … and for a smooth fit to data, whose derivatives are not exact.
 FITTED = 0.05
+#: Violations below this are rounding.
+ROUNDING = 1e-9
 #: The first generator that is not must be violated so many times more.
 MIN_GAP = 2.5
 #: A fit that leaves more than this share of the variance tells nothing.
@@ -204,7 +206,7 @@ def _table(law: InfinitesimalLaw, frame: Frame, names: tuple[str, ...], unexplai
             rows.append(Row(name, 0, np.nan, np.nan, _empty(tensors), "not asked: no generators"))
             continue
         moved = torch.stack([act(pure, tensor).flatten() for tensor in tensors], dim=1) / len(pure) ** 0.5
-        sigma, kept = _null(moved, tensors, max(share, 1e-4))
+        sigma, kept = _null(moved, tensors, share if told else EXACT)
         rows.append(
             _row(name, sigma, np.stack([out(t).numpy() for t in kept]) if len(kept) else _empty(tensors))
         )
@@ -239,7 +241,7 @@ def _null(M: Tensor, basis: Tensor, share: float) -> tuple[np.ndarray, Tensor]:
     values = torch.zeros(len(basis), dtype=torch.float64)
     values[: len(sigma)] = sigma
     values, V = values.flip(0), V.flip(0)
-    floor = values.clamp_min(1e-9)
+    floor = values.clamp_min(ROUNDING)
     gaps = torch.cat([floor[1:] / floor[:-1], torch.tensor([torch.inf])])
     gaps = torch.where(values < share, gaps, 0.0)
     count = int(gaps.argmax()) + 1 if float(gaps.max()) >= MIN_GAP else 0
@@ -249,7 +251,7 @@ def _null(M: Tensor, basis: Tensor, share: float) -> tuple[np.ndarray, Tensor]:
 
 def _row(name: str, values: np.ndarray, tensors: np.ndarray) -> Row:
     count = len(tensors)
-    floor = np.maximum(values, 1e-9)
+    floor = np.maximum(values, ROUNDING)
     violation = float(values[max(count - 1, 0)])
     gap = float(floor[count] / floor[count - 1]) if 0 < count < len(values) else np.nan
     if not count:
@@ -273,7 +275,7 @@ def _scaling(law: InfinitesimalLaw, share: float) -> tuple[Row, float | None]:
     y = law.y.flatten()
     m = float(left @ y / (y @ y).clamp_min(1e-300))
     size = float(left.norm() + torch.as_tensor(abs(m)) * y.norm()) or 1.0
-    if float(left.norm()) < 1e-9 * float(y.norm()):
+    if float(left.norm()) < ROUNDING * float(y.norm()):
         size, m = float(y.norm()), 0.0
     violation = float((left - m * y).norm()) / size
     kept = violation < share

@@ -28,6 +28,8 @@ MAX_POINTS = 20_000
 SHOWN = 2_000
 #: Points farther than so many median deviations from the median, in some column, do not count for the frame.
 UNUSUAL = 10.0
+#: Eigenvalues, levels and distances below this share of the largest are rounding, whatever their errors.
+EXACT_ZERO = 1e-9
 #: Points over unknowns, at least.
 SPARE = 5
 
@@ -177,7 +179,7 @@ def _answer(
         notices += (
             f"{len(outside)} of {len(x)} points are outliers and were left out (rows {shown} from 0)",
         )
-    if evidence.structured and evidence.distance > 1e-9:
+    if evidence.structured and evidence.distance > EXACT_ZERO:
         notices += (
             f"neighbouring points lie on the same side of the quadric (correlation {evidence.structure:.2f}): their "
             "errors go together, or the surface differs a little from a quadric; intervals allow for it",
@@ -219,10 +221,10 @@ def _settle(
     errors = np.std([np.einsum("ik,ij,jk->k", Q, r.A / np.linalg.norm(r.A), Q) for r in refits], axis=0)
     errors = errors * np.linalg.norm(quadric.A)
     zero = (np.abs(values) <= ZERO_SHARE * largest) & (
-        np.abs(values) <= np.maximum(ZERO_ERRORS * errors, 1e-9 * largest)
+        np.abs(values) <= np.maximum(ZERO_ERRORS * errors, EXACT_ZERO * largest)
     )
     b, b_errors = Q.T @ quadric.b, np.std([Q.T @ r.b for r in refits], axis=0)
-    off = zero & (np.abs(b) > np.maximum(ZERO_ERRORS * b_errors, 1e-7 * largest))
+    off = zero & (np.abs(b) > np.maximum(ZERO_ERRORS * b_errors, EXACT_ZERO * largest))
     kept = Q[:, ~zero]
     A = (Q * np.where(zero, 0.0, values)) @ Q.T
     settled = Quadric((A + A.T) / 2, kept @ (kept.T @ quadric.b), quadric.f)
@@ -237,7 +239,7 @@ def _settle(
         spread=float(np.median(distances)),
         centre_error=float(centres.std(0).max()),
         weakest_eigenvalue=float(min(sure.min(), 1e6)),
-        cone=bool(abs(settled.level) <= min(ZERO_SHARE * typical, max(ZERO_ERRORS * levels, 1e-9 * typical))),
+        cone=bool(abs(settled.level) <= min(ZERO_SHARE * typical, max(ZERO_ERRORS * levels, EXACT_ZERO * typical))),
         runs_off=bool(off.any()),
     )
 
@@ -264,7 +266,7 @@ def _in_units(
     form: QuadraticForm = Frame(torch.from_numpy(W)).form_out(torch.from_numpy(quadric.A), names)
     A, back = form.matrix.numpy(), np.linalg.inv(W)
     values, Q = np.linalg.eigh(quadric.A)
-    kept = Q[:, np.abs(values) > 1e-9 * np.abs(values).max()]
+    kept = Q[:, np.abs(values) > EXACT_ZERO * np.abs(values).max()]
 
     def outside(one: Quadric) -> tuple[np.ndarray, np.ndarray, float]:
         """A of the size and sign of the form, centre and level."""
