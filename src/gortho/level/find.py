@@ -239,7 +239,9 @@ def _settle(
         spread=float(np.median(distances)),
         centre_error=float(centres.std(0).max()),
         weakest_eigenvalue=float(min(sure.min(), 1e6)),
-        cone=bool(abs(settled.level) <= min(ZERO_SHARE * typical, max(ZERO_ERRORS * levels, EXACT_ZERO * typical))),
+        cone=bool(
+            abs(settled.level) <= min(ZERO_SHARE * typical, max(ZERO_ERRORS * levels, EXACT_ZERO * typical))
+        ),
         runs_off=bool(off.any()),
     )
 
