@@ -109,10 +109,8 @@ def neighbours_alike(z: np.ndarray, r: np.ndarray) -> tuple[float, float]:
     return float(products.mean() / squares), float(norm.sf(products.sum() / max(size, 1e-300)))
 
 
-def judge(e: LevelEvidence) -> tuple[Verdict, str, str]:
-    """Verdict, reason and advice, in plain words."""
-    away = f"The points are spread about the best quadric by {percent(e.distance)} of their own spread"
-    cloud = f"a cloud without any quadric by {percent(e.cloud)}"
+def _several(e: LevelEvidence) -> str:
+    """Why several quadrics fit, if they do."""
     several = ""
     if e.second < SEVERAL or e.gap < MIN_GAP:
         several = "the next best " + (
@@ -120,6 +118,26 @@ def judge(e: LevelEvidence) -> tuple[Verdict, str, str]:
         )
     elif e.clump_size < CLUMP * e.distance:
         several = f"they lie in {e.unknowns} clumps or fewer, no more than the unknowns"
+    return several
+
+
+def _loose(e: LevelEvidence) -> list[str]:
+    """What the points do not pin down."""
+    loose = []
+    if e.spread > MAX_SPREAD:
+        loose.append(f"refits to resamples differ by {e.spread:.2g} in the median")
+    if e.centre_error > MAX_CENTRE_ERROR:
+        loose.append(f"the centre has an error of {e.centre_error:.2g} times the points' own spread")
+    if e.weakest_eigenvalue < ZERO_ERRORS:
+        loose.append(f"an eigenvalue is within {e.weakest_eigenvalue:.1f} standard errors of zero")
+    return loose
+
+
+def judge(e: LevelEvidence) -> tuple[Verdict, str, str]:
+    """Verdict, reason and advice, in plain words."""
+    away = f"The points are spread about the best quadric by {percent(e.distance)} of their own spread"
+    cloud = f"a cloud without any quadric by {percent(e.cloud)}"
+    several = _several(e)
     if several and e.unexplained < MAX_UNEXPLAINED:
         return (
             Verdict.UNDERDETERMINED,
@@ -158,13 +176,7 @@ def judge(e: LevelEvidence) -> tuple[Verdict, str, str]:
             "The points lie on a quadric without a centre, a paraboloid.",
             "Along its axis the law is linear, not quadratic: there is no (x - c)ᵀA(x - c) that is constant.",
         )
-    loose = []
-    if e.spread > MAX_SPREAD:
-        loose.append(f"refits to resamples differ by {e.spread:.2g} in the median")
-    if e.centre_error > MAX_CENTRE_ERROR:
-        loose.append(f"the centre has an error of {e.centre_error:.2g} times the points' own spread")
-    if e.weakest_eigenvalue < ZERO_ERRORS:
-        loose.append(f"an eigenvalue is within {e.weakest_eigenvalue:.1f} standard errors of zero")
+    loose = _loose(e)
     if loose:
         return (
             Verdict.UNDERDETERMINED,
