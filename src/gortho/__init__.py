@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from gortho.estimators import EquivariantRegressor, InvariantClassifier
     from gortho.forms import QuadraticForm, Signature
     from gortho.groups import OrthogonalGroup
+    from gortho.kept import Kept, keeps
+    from gortho.level import LevelForm, level_form
     from gortho.nn import EquivariantNet, LearnableForm
     from gortho.reps import DirectSum, Tensor
     from gortho.samples import Frame, Samples, derivatives
@@ -29,6 +31,8 @@ _HOMES = {
     "estimators": ("EquivariantRegressor", "InvariantClassifier"),
     "forms": ("QuadraticForm", "Signature"),
     "groups": ("OrthogonalGroup",),
+    "kept": ("Kept", "keeps"),
+    "level": ("LevelForm", "level_form"),
     "nn": ("EquivariantNet", "LearnableForm"),
     "reps": ("DirectSum", "Tensor"),
     "testing": (),
@@ -56,7 +60,9 @@ __all__ = [
     "EquivariantRegressor",
     "Frame",
     "InvariantClassifier",
+    "Kept",
     "LearnableForm",
+    "LevelForm",
     "OrthogonalGroup",
     "QuadraticForm",
     "Samples",
@@ -67,6 +73,8 @@ __all__ = [
     "derivatives",
     "discover",
     "fit",
+    "keeps",
+    "level_form",
     "nn",
     "reps",
     "spectral_form",

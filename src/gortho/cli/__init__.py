@@ -1,7 +1,10 @@
-"""The command line: `gortho discover`, `predict`, `check`, `demo`, `reproduce`, `data`, `train`."""
+"""The command line: `gortho discover`, `level`, `predict`, `check`, `demo`, `reproduce`, `data`, `train`."""
 
 from gortho.cli import measuring, predicting, searching  # noqa: F401 - they add their commands
 from gortho.cli.base import EXIT_CODES, EXITS, INTERRUPTED, as_options, main
 from gortho.cli.options import EFFORTS
+from gortho.level.commands import level
+
+main.add_command(level)
 
 __all__ = ["EFFORTS", "EXITS", "EXIT_CODES", "INTERRUPTED", "as_options", "main"]

@@ -1,0 +1,298 @@
+"""`level_form`: from points to the quadric that they lie on, with errors and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from gortho.discovery.verdict import ZERO_ERRORS, ZERO_SHARE, Verdict
+from gortho.forms import QuadraticForm
+from gortho.level.evidence import LevelEvidence, clouds, clump_size, judge, neighbours_alike
+from gortho.level.fit import Fit, Quadric, feet, resampled, robust, unknowns
+from gortho.level.result import LevelForm, with_spreads
+from gortho.samples.checks import as_float64, check_inputs, variable_names
+from gortho.samples.door import MIN_SAMPLES
+from gortho.samples.errors import DataError, listed
+from gortho.samples.frame import RANK_TOLERANCE, Frame, form_distance
+from gortho.samples.sampling import choose
+
+#: Refits to resamples.
+REFITS = 100
+#: Points that are fitted, at most.
+MAX_POINTS = 20_000
+#: Points kept for pictures, at most.
+SHOWN = 2_000
+#: Points farther than so many median deviations from the median, in some column, do not count for the frame.
+UNUSUAL = 10.0
+#: Eigenvalues, levels and distances below this share of the largest are rounding, whatever their errors.
+EXACT_ZERO = 1e-9
+#: Points over unknowns, at least.
+SPARE = 5
+
+
+def level_form(
+    X: Any,
+    *,
+    x_error: Any = None,
+    names: Sequence[str] | None = None,
+    seed: int = 0,
+) -> LevelForm:
+    """The quadric (x - c)ᵀA(x - c) = k that points lie on, with errors and a verdict; no target is needed.
+
+    Args:
+        X: points ``(N, n)``.
+        x_error: sizes of the errors of the columns to each other, one for each or one for all, where they are known;
+            without, errors are taken to be alike in all directions of the frame, in which the points vary alike (M18).
+        names: names of the n coordinates.
+        seed: same seed, same answer.
+
+    >>> turns = np.linspace(0, 6, 40)
+    >>> found = level_form(np.stack([3 + 2 * np.cos(turns), np.sin(turns)], axis=1), names=["u", "v"])
+    >>> found.verdict.name, found.kind, found.law()
+    ('FOUND', 'ellipse', 'q(x) = 0.34 u² + 1.37 v²')
+    >>> found.centre.round(6) + 0.0
+    array([3., 0.])
+    """
+    if names is None and hasattr(X, "columns"):
+        names = [str(name) for name in X.columns]
+    raw = as_float64(X, "X", names)
+    if raw.ndim != 2:
+        raise DataError(f"X has shape {raw.shape}: give points (N, n), one in each row")
+    x, _, _ = check_inputs(raw, names=names)
+    n = x.shape[1]
+    names = variable_names(n) if names is None else tuple(names)
+    if len(names) != n:
+        raise DataError(f"{len(names)} names ({listed(names)}) are given for {n} columns of X: give {n}")
+    errors = _column_errors(x_error, n)
+    rows = choose(len(x), MAX_POINTS, seed)
+    notices = (
+        () if len(rows) == len(x) else (f"{len(rows)} of {len(x)} points, chosen at random, are fitted",)
+    )
+    x = x[rows]
+    stop = _hopeless(x, names)
+    if stop is not None:
+        return LevelForm(
+            Verdict.UNDERDETERMINED, *stop, names=names, points=x[:SHOWN], seed=seed, notices=notices
+        )
+    return _answer(x, rows, errors, names, seed, notices)
+
+
+def _column_errors(x_error: Any, n: int) -> np.ndarray | None:
+    if x_error is None:
+        return None
+    errors = (
+        np.broadcast_to(as_float64(np.atleast_1d(x_error), "x_error"), (n,))
+        if np.size(x_error) in (1, n)
+        else None
+    )
+    if errors is None or not (np.isfinite(errors).all() and (errors > 0).all()):
+        raise DataError(f"x_error = {x_error}: give one number above zero, or one for each of {n} columns")
+    return errors
+
+
+def _hopeless(x: np.ndarray, names: Sequence[str]) -> tuple[str, str] | None:
+    """Points that fix no quadric: reason and advice."""
+    n = x.shape[1]
+    if n < 2:
+        return ("With one coordinate a quadric is two numbers.", "Give points of two or more coordinates.")
+    distinct = len(np.unique(x, axis=0))
+    least = max(MIN_SAMPLES, unknowns(n) + SPARE)
+    if distinct < least:
+        return (
+            f"{distinct} different points are too few: a quadric in {n} dimensions has {unknowns(n)} unknowns.",
+            f"Give at least {least} different points.",
+        )
+    x = x[_usual(x)]
+    unit = np.abs(x - np.median(x, axis=0)).max(0)
+    if not (unit > 0).all():
+        still = listed([name for name, size in zip(names, unit) if not size > 0])
+        return (
+            f"The points do not vary in {still}.",
+            "Drop these coordinates, or give points that vary in them.",
+        )
+    y = x / unit
+    _, singular, directions = np.linalg.svd(y - y.mean(0), full_matrices=False)
+    rank = int((singular > RANK_TOLERANCE * singular[0]).sum())
+    if rank < n:
+        terms = zip(directions[-1], names, unit)
+        told = " ".join(f"{c:+.2f}·{name}/{size:.2g}" for c, name, size in terms if abs(c) > 0.05)
+        return (
+            f"The points lie in a flat of dimension {rank} of {n} ({told} is constant): many quadrics hold it.",
+            "Drop the redundant coordinate, or give points off the flat.",
+        )
+    return None
+
+
+def _frame(x: np.ndarray, usual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Centre m and W of z = W(x - m), in which usual points vary alike in all directions."""
+    m = x[usual].mean(0)
+    return m, Frame.of(torch.from_numpy(x[usual] - m)).W.numpy()
+
+
+def _usual(x: np.ndarray) -> np.ndarray:
+    """Points that a few far ones do not hide."""
+    away = np.abs(x - np.median(x, axis=0))
+    size = np.median(away, axis=0)
+    usual = (away <= UNUSUAL * np.where(size > 0, size, np.inf)).all(1)
+    return usual if usual.mean() > 0.5 else np.ones(len(x), dtype=bool)
+
+
+def _fit(
+    x: np.ndarray, errors: np.ndarray | None, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Fit]:
+    """Centre and W of the frame, covariance of the errors in it, and the fit."""
+    usual = _usual(x)
+    for last in (False, True):
+        m, W = _frame(x, usual)
+        noise = np.eye(len(W)) if errors is None else (W * errors**2) @ W.T
+        noise = noise / np.trace(noise) * len(W)
+        fit = robust((x - m) @ W.T, noise, seed)
+        if last or (fit.inliers == usual).all() or fit.inliers.sum() <= len(fit.theta) + 1:
+            break
+        usual = fit.inliers
+    return m, W, noise, fit
+
+
+def _answer(
+    x: np.ndarray,
+    rows: np.ndarray,
+    errors: np.ndarray | None,
+    names: tuple[str, ...],
+    seed: int,
+    notices: tuple,
+) -> LevelForm:
+    """Fit, refits, evidence, verdict."""
+    m, W, noise, fit = _fit(x, errors, seed)
+    z = (x - m) @ W.T
+    inside = fit.inliers
+    evidence = _evidence(z, fit, noise, seed)
+    cells = int(inside.sum()) // 10 if evidence.structured else None
+    refits = [Quadric.of(f.theta, len(W)) for f in resampled(z, fit, noise, REFITS, seed, cells)]
+    quadric, evidence = _settle(z[inside], Quadric.of(fit.theta, len(W)), refits, evidence)
+    outside = tuple(rows[~inside].tolist())
+    if outside:
+        shown = ", ".join(map(str, outside[:5])) + ", …" * (len(outside) > 5)
+        notices += (
+            f"{len(outside)} of {len(x)} points are outliers and were left out (rows {shown} from 0)",
+        )
+    if evidence.structured and evidence.distance > EXACT_ZERO:
+        notices += (
+            f"neighbouring points lie on the same side of the quadric (correlation {evidence.structure:.2f}): their "
+            "errors go together, or the surface differs a little from a quadric; intervals allow for it",
+        )
+    found = with_spreads(_in_units(quadric, refits, evidence, m, W, names), x[inside])
+    return replace(
+        found, outliers=outside, points=x[:SHOWN], shown_outliers=~inside[:SHOWN], seed=seed, notices=notices
+    )
+
+
+def _evidence(z: np.ndarray, fit: Fit, noise: np.ndarray, seed: int) -> LevelEvidence:
+    """What is known before the refits."""
+    inside = fit.inliers
+    null = clouds(int(inside.sum()), noise, seed)
+    on = feet(z[inside], Quadric.of(fit.theta, z.shape[1]), noise)
+    alike, p = neighbours_alike(on, fit.residuals[inside])
+    count = unknowns(z.shape[1])
+    return LevelEvidence(
+        points=len(z),
+        outliers=int((~inside).sum()),
+        distance=fit.sigma,
+        cloud=float(np.median(null)),
+        nearest_cloud=float(null.min()),
+        gap=fit.gap,
+        second=fit.second,
+        structure=alike,
+        structure_p=p,
+        clump_size=clump_size(z[inside], count),
+        unknowns=count,
+    )
+
+
+def _settle(
+    z: np.ndarray, quadric: Quadric, refits: list[Quadric], evidence: LevelEvidence
+) -> tuple[Quadric, LevelEvidence]:
+    """The quadric with zeros where it may have them (singular directions, a cone), and how sure the rest is."""
+    values, Q = np.linalg.eigh(quadric.A)
+    largest = np.abs(values).max()
+    errors = np.std([np.einsum("ik,ij,jk->k", Q, r.A / np.linalg.norm(r.A), Q) for r in refits], axis=0)
+    errors = errors * np.linalg.norm(quadric.A)
+    zero = (np.abs(values) <= ZERO_SHARE * largest) & (
+        np.abs(values) <= np.maximum(ZERO_ERRORS * errors, EXACT_ZERO * largest)
+    )
+    b, b_errors = Q.T @ quadric.b, np.std([Q.T @ r.b for r in refits], axis=0)
+    off = zero & (np.abs(b) > np.maximum(ZERO_ERRORS * b_errors, EXACT_ZERO * largest))
+    kept = Q[:, ~zero]
+    A = (Q * np.where(zero, 0.0, values)) @ Q.T
+    settled = Quadric((A + A.T) / 2, kept @ (kept.T @ quadric.b), quadric.f)
+    centres = np.array([centre_in(r, kept) for r in refits])
+    distances = [form_distance(torch.from_numpy(quadric.A), torch.from_numpy(r.A)) for r in refits]
+    levels = np.std([level_in(r, kept) / np.linalg.norm(r.A) for r in refits]) * np.linalg.norm(A)
+    at = z - settled.centre
+    typical = float(np.abs(((at @ kept) ** 2 * np.abs(values[~zero])).sum(1)).mean())
+    sure = np.abs(values[~zero]) / np.maximum(errors[~zero], 1e-300)
+    return settled, replace(
+        evidence,
+        spread=float(np.median(distances)),
+        centre_error=float(centres.std(0).max()),
+        weakest_eigenvalue=float(min(sure.min(), 1e6)),
+        cone=bool(
+            abs(settled.level) <= min(ZERO_SHARE * typical, max(ZERO_ERRORS * levels, EXACT_ZERO * typical))
+        ),
+        runs_off=bool(off.any()),
+    )
+
+
+def centre_in(quadric: Quadric, kept: np.ndarray) -> np.ndarray:
+    """The centre, of directions ``kept`` (n, k) only."""
+    return -kept @ np.linalg.solve(kept.T @ quadric.A @ kept, kept.T @ quadric.b)
+
+
+def level_in(quadric: Quadric, kept: np.ndarray) -> float:
+    """The level about that centre."""
+    return -float(quadric.b @ centre_in(quadric, kept)) - quadric.f
+
+
+def _in_units(
+    quadric: Quadric,
+    refits: list[Quadric],
+    evidence: LevelEvidence,
+    m: np.ndarray,
+    W: np.ndarray,
+    names: tuple[str, ...],
+) -> LevelForm:
+    """The answer in the coordinates of the points."""
+    form: QuadraticForm = Frame(torch.from_numpy(W)).form_out(torch.from_numpy(quadric.A), names)
+    A, back = form.matrix.numpy(), np.linalg.inv(W)
+    values, Q = np.linalg.eigh(quadric.A)
+    kept = Q[:, np.abs(values) > EXACT_ZERO * np.abs(values).max()]
+
+    def outside(one: Quadric) -> tuple[np.ndarray, np.ndarray, float]:
+        """A of the size and sign of the form, centre and level."""
+        B = W.T @ one.A @ W
+        factor = len(W) ** 0.5 / np.linalg.norm(B) * np.sign((B * A).sum())
+        return B * factor, m + back @ centre_in(one, kept), level_in(one, kept) * factor
+
+    _, centre, level = outside(quadric)
+    matrices, centres, levels = (np.array(part) for part in zip(*map(outside, refits)))
+    Qx = np.linalg.eigh(A)[1]
+    verdict, reason, advice = judge(evidence)
+    free = evidence.points - evidence.outliers - unknowns(len(W))
+    return LevelForm(
+        verdict,
+        reason,
+        advice,
+        names,
+        candidate=form,
+        centre=centre,
+        level=0.0 if evidence.cone else level,
+        entry_errors=matrices.std(0),
+        eigenvalue_errors=np.einsum("ik,bij,jk->bk", Qx, matrices, Qx).std(0),
+        centre_errors=centres.std(0),
+        level_error=float(levels.std()),
+        free=free,
+        evidence=evidence,
+    )

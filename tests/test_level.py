@@ -1,0 +1,355 @@
+"""The quadric that points lie on: every signature, units, noise, outliers, refusals, intervals, files, command."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gortho
+from gortho import LevelForm, QuadraticForm, Verdict, level_form
+from gortho.cli import main
+from gortho.level import find
+from gortho.level.fit import Quadric, carriers, refine
+from gortho.samples import DataError
+from gortho.samples.frame import Frame
+
+SIGNATURES = [(p, n - p) for n in range(2, 6) for p in range(1, n + 1)]
+
+
+def surface(p, q, N, rng, level=1.0):
+    """Points with |a|² - |b|² = level, a of p and b of q coordinates."""
+    a, b = rng.normal(size=(N, p)), rng.normal(size=(N, q))
+    a /= np.linalg.norm(a, axis=1, keepdims=True)
+    return np.concatenate([a * np.sqrt(level + (b**2).sum(1))[:, None], b], axis=1)
+
+
+def moved(z, p, q, rng, units=None):
+    """The points in other coordinates, x = Tz + c, with the form of x, and c."""
+    n = p + q
+    T = (
+        np.linalg.qr(rng.normal(size=(n, n)))[0]
+        * np.linspace(1, 2, n)
+        @ np.linalg.qr(rng.normal(size=(n, n)))[0]
+    )
+    T = T if units is None else units[:, None] * T
+    c = T @ rng.normal(size=n) * 2
+    back = np.linalg.inv(T)
+    A = back.T @ np.diag([1.0] * p + [-1.0] * q) @ back
+    return z @ T.T + c, A, c
+
+
+def off_by(found, A, x):
+    """Distance of the candidate from the truth in the frame."""
+    frame = Frame.of(torch.from_numpy(x - x.mean(0)))
+    return frame.distance(torch.from_numpy(A / np.abs(A).max()), found.candidate)
+
+
+# What is found
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from(SIGNATURES), st.integers(0, 10**6), st.sampled_from([-25, 0, 25]), st.booleans())
+def test_exact_points_in_any_units_give_the_exact_quadric(signature, seed, power, cone):
+    p, q = signature
+    rng = np.random.default_rng(seed)
+    units = 10.0 ** rng.uniform(-3, 3, p + q) * 10.0**power
+    cone = cone and q > 0
+    x, A, c = moved(surface(p, q, 120, rng, 0.0 if cone else 1.0), p, q, rng, units)
+    found = level_form(x)
+    assert found.verdict is Verdict.FOUND, found
+    assert found.candidate.signature[:2] in ((p, q), (q, p)) and not found.candidate.signature.zero
+    assert off_by(found, A, x) < 1e-6
+    assert np.abs((found.centre - c) / x.std(0)).max() < 1e-6
+    assert (found.level == 0) == cone
+
+
+@pytest.mark.parametrize(("p", "q"), [(2, 0), (3, 0), (1, 2), (1, 3), (2, 3)])
+@pytest.mark.parametrize("noise", [0.01, 0.05])
+def test_noise_and_outliers(p, q, noise):
+    rng = np.random.default_rng(100 * p + 10 * q + int(100 * noise))
+    z = surface(p, q, 300, rng)
+    x, A, _ = moved(z + noise * rng.normal(size=z.shape), p, q, rng)
+    bad = rng.choice(300, 15, replace=False)
+    x[bad] += 6 * x.std(0) * rng.normal(size=(15, p + q))
+    found = level_form(x)
+    assert found.verdict is Verdict.FOUND and found.form.signature[:2] in ((p, q), (q, p))
+    assert off_by(found, A, np.delete(x, bad, axis=0)) < 2 * noise
+    assert len(set(bad) - set(found.outliers)) <= 3 and len(set(found.outliers) - set(bad)) <= 3
+    assert "outliers" in str(found)
+
+
+def test_a_monstrous_outlier_changes_nothing():
+    rng = np.random.default_rng(1)
+    x, A, _ = moved(surface(3, 0, 60, rng), 3, 0, rng)
+    x[7] = [1e12, -3e9, 5.0]
+    found = level_form(x)
+    assert found.outliers == (7,) and off_by(found, A, np.delete(x, 7, axis=0)) < 1e-6
+
+
+def test_units_do_not_matter():
+    rng = np.random.default_rng(2)
+    z = surface(1, 3, 200, rng)
+    x = z + 0.03 * rng.normal(size=z.shape)
+    one, other = level_form(x), level_form(x * [1e6, 1.0, 1e-3, 40.0])
+    assert one.verdict is other.verdict is Verdict.FOUND
+    for name in ("distance", "gap", "spread", "centre_error"):
+        assert getattr(one.evidence, name) == pytest.approx(getattr(other.evidence, name), rel=1e-3), name
+    assert np.allclose(other.centre / [1e6, 1.0, 1e-3, 40.0], one.centre, rtol=1e-6, atol=1e-6)
+
+
+def test_twenty_points_are_enough_for_an_ellipse():
+    rng = np.random.default_rng(3)
+    z = surface(2, 0, 20, rng)
+    found = level_form(z + 0.03 * rng.normal(size=z.shape))
+    assert found.verdict is Verdict.FOUND and found.kind == "ellipse"
+
+
+def test_a_mass_shell():
+    rng = np.random.default_rng(4)
+    p = rng.normal(size=(500, 3))
+    x = np.concatenate([np.sqrt(0.139**2 + (p**2).sum(1, keepdims=True)), p], axis=1)
+    found = level_form(x, names=["E", "px", "py", "pz"])
+    assert found.law() == "q(x) = 1.00 E² - 1.00 px² - 1.00 py² - 1.00 pz²"
+    assert found.level == pytest.approx(0.139**2, rel=1e-6)
+
+
+def test_a_cylinder_has_a_zero_direction():
+    rng = np.random.default_rng(5)
+    x = np.concatenate([surface(2, 0, 200, rng), rng.uniform(-2, 2, (200, 1))], axis=1)
+    found = level_form(x + 0.01 * rng.normal(size=x.shape))
+    assert found.verdict is Verdict.FOUND and found.form.signature == (2, 0, 1)
+    assert "cylinder" in found.kind and found.calibration.matrix.shape == (3, 3)
+
+
+# How well
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.05, 0.1])
+def test_the_radius_of_a_sphere_has_no_bias(noise):
+    """Mean radius over 60 samples of 300 points, beside Taubin's and the plain algebraic fit (docs/limits.md)."""
+    rng = np.random.default_rng(int(1000 * noise))
+    radii = {"plain": [], "taubin": [], "here": []}
+    for _ in range(60):
+        z = surface(3, 0, 300, rng) + noise * rng.normal(size=(300, 3))
+        xi, J = carriers(z)
+        values, vectors = np.linalg.eig(np.linalg.solve(xi.T @ xi, np.tensordot(J, J, axes=([0, 2], [0, 2]))))
+        taubin = vectors[:, values.real.argmax()].real
+        thetas = {
+            "plain": np.linalg.svd(xi)[2][-1],
+            "taubin": taubin,
+            "here": refine(z, taubin, np.eye(3)).theta,
+        }
+        for name, theta in thetas.items():
+            quadric = Quadric.of(theta, 3)
+            radii[name].append((np.linalg.eigvalsh(quadric.A / quadric.level) ** -0.5).mean() - 1)
+    bias = {name: abs(np.mean(values)) for name, values in radii.items()}
+    error = np.std(radii["here"]) / 60**0.5
+    assert bias["here"] < 3 * error + noise**4 * 20
+    assert bias["here"] < 0.35 * bias["taubin"] < bias["plain"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("p", "q", "N", "noise"),
+    [(2, 0, 100, 0.05), (3, 0, 25, 0.05), (3, 0, 200, 0.05), (1, 2, 200, 0.02), (2, 2, 100, 0.03)],
+)
+def test_intervals_hold_the_truth(p, q, N, noise, monkeypatch):
+    monkeypatch.setattr(find, "clouds", lambda *_: np.full(2, 0.4))  # slow, and nothing to intervals
+    rng = np.random.default_rng([p, q, N])
+    entries, centres, at = [], [], np.triu_indices(p + q)
+    for _ in range(40):
+        z = surface(p, q, N, rng)
+        x, A, c = moved(z + noise * rng.normal(size=z.shape), p, q, rng)
+        found = level_form(x)
+        B, (low, high) = QuadraticForm(A).matrix.numpy(), found.intervals
+        B = B * np.sign((B * found.candidate.matrix.numpy()).sum())
+        entries += list(((low <= B) & (high >= B))[at])
+        low, high = found.centre_intervals
+        centres += list((low <= c) & (c <= high))
+    assert 0.90 <= np.mean(entries) <= 0.99 and 0.90 <= np.mean(centres) <= 0.995
+
+
+def test_known_errors_of_the_columns_are_used():
+    rng = np.random.default_rng(6)
+    means = []
+    for given_errors in (None, [1.0, 1e-6, 1e-6]):
+        radii = []
+        for _ in range(8):
+            z = surface(3, 0, 300, rng)
+            z[:, 0] += 0.2 * rng.normal(size=300)
+            found = level_form(z, x_error=given_errors)
+            radii.append((found.candidate.matrix[0, 0] / found.level) ** -0.5)
+        means.append(abs(float(np.mean(radii)) - 1))
+    assert means[1] < 0.5 * means[0]
+
+
+# Refusals
+
+
+def not_a_quadric(kind, n, N, rng):
+    u = rng.normal(size=(N, n))
+    return {
+        "cloud": u,
+        "cube": rng.uniform(size=(N, n)),
+        "ball": u / np.linalg.norm(u, axis=1, keepdims=True) * rng.uniform(size=(N, 1)) ** (1 / n),
+        "tails": rng.standard_t(3, size=(N, n)),
+        "rounded cube": u / (u**4).sum(1, keepdims=True) ** 0.25,
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["cloud", "cube", "ball", "tails", "rounded cube"])
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_points_off_any_quadric_are_refused(kind, n):
+    found = level_form(not_a_quadric(kind, n, 250, np.random.default_rng(40 + n)))
+    assert found.verdict is Verdict.NONE and found.form is None and found.candidate is not None
+    with pytest.raises(ValueError, match="no calibration: the verdict is NONE"):
+        _ = found.calibration
+
+
+@pytest.mark.parametrize("N", [20, 25, 40])
+def test_few_points_without_a_quadric_are_not_given_one(N):
+    for seed in range(4):
+        assert level_form(np.random.default_rng(seed).normal(size=(N, 3))).form is None
+
+
+def test_points_that_fix_no_quadric():
+    rng = np.random.default_rng(8)
+    blobs = rng.normal(size=(4, 3))[rng.integers(0, 4, 200)] + 0.02 * rng.normal(size=(200, 3))
+    turn = rng.uniform(0, 6, 200)
+    curve = np.stack([np.cos(turn), np.sin(turn), np.cos(turn) * np.sin(turn)], axis=1)  # on two quadrics
+    flat = (
+        np.concatenate([surface(2, 0, 100, rng), np.zeros((100, 1))], axis=1)
+        @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    )
+    for points, word in (
+        (blobs, "clumps|next best"),
+        (curve, "next best lies as near"),
+        (flat, "flat of dimension 2 of 3"),
+    ):
+        found = level_form(points)
+        assert found.verdict is Verdict.UNDERDETERMINED and re.search(word, found.reason), found
+    still = level_form(
+        np.concatenate([rng.normal(size=(50, 2)), np.ones((50, 1))], axis=1), names=["a", "b", "c"]
+    )
+    assert still.verdict is Verdict.UNDERDETERMINED and "'c'" in still.reason
+    few = level_form(rng.normal(size=(19, 2)))
+    assert few.verdict is Verdict.UNDERDETERMINED and "at least 20" in few.advice
+
+
+def test_a_paraboloid_has_no_centre():
+    rng = np.random.default_rng(9)
+    x = rng.normal(size=(200, 2))
+    found = level_form(np.concatenate([x, (x**2).sum(1, keepdims=True)], axis=1))
+    assert found.verdict is Verdict.NONE and "paraboloid" in found.reason
+
+
+def test_bad_input_is_named_with_the_fix():
+    x = np.random.default_rng(0).normal(size=(50, 3))
+    for arguments, word in (
+        ({"X": x[:, :, None]}, r"shape \(50, 3, 1\)"),
+        ({"X": np.where(x == x[3, 1], np.nan, x)}, "nan"),
+        ({"X": x, "names": ["a"]}, "1 names .* give 3"),
+        ({"X": x, "x_error": [1.0, -1.0, 1.0]}, "x_error = .* above zero"),
+    ):
+        with pytest.raises(DataError, match=word):
+            level_form(**arguments)
+
+
+# What is done with it
+
+
+@pytest.fixture(scope="module")
+def ellipsoid():
+    rng = np.random.default_rng(11)
+    z = surface(3, 0, 150, rng)
+    return moved(z + 0.01 * rng.normal(size=z.shape), 3, 0, rng, np.array([1e3, 1.0, 1e-3]))
+
+
+def test_calibration_makes_lengths_one(ellipsoid):
+    x, _, _ = ellipsoid
+    found = level_form(x)
+    T, c = found.calibration
+    assert np.allclose(T, T.T) and np.allclose(found.calibrate(x), (x - c) @ T)
+    lengths = np.linalg.norm(found.calibrate(x), axis=1)
+    assert abs(lengths.mean() - 1) < 5e-3 and lengths.std() < 0.02
+    assert np.allclose(lengths, found.lengths(x)) and found.spread_after == pytest.approx(
+        lengths.std() / lengths.mean()
+    )
+    names: dict = {"np": np, "x": x}
+    exec(str(found.calibration), names)  # what is printed can be pasted
+    assert np.allclose(names["calibrated"], found.calibrate(x), rtol=1e-4, atol=1e-4)
+
+
+def test_indefinite_forms_have_no_calibration():
+    found = level_form(surface(1, 2, 100, np.random.default_rng(0)))
+    with pytest.raises(ValueError, match=r"O\(1,2\) is no length"):
+        _ = found.calibration
+
+
+def test_print_json_page_and_picture(ellipsoid, tmp_path):
+    found = level_form(ellipsoid[0], names=["u", "v", "w"])
+    text = str(found)
+    assert text.startswith("FOUND: The points lie on an ellipsoid") and "centre (± 95 %)" in text
+    again = LevelForm.load(found.save(tmp_path / "level.json"))
+    assert (
+        str(again) == text and np.array_equal(again.points, found.points) and again.evidence == found.evidence
+    )
+    (tmp_path / "other.json").write_text("{}")
+    with pytest.raises(ValueError, match="not a saved level form"):
+        LevelForm.load(tmp_path / "other.json")
+    pytest.importorskip("matplotlib")
+    page = found.to_html(tmp_path / "level.html").read_text(encoding="utf-8")
+    assert (
+        "np.array" in page and page.count("<svg") == 4 and "http" not in page.replace("http://www.w3.org", "")
+    )
+    assert len(found.plot().axes) == 4
+    lost = level_form(np.random.default_rng(0).normal(size=(10, 2)))
+    assert "cannot tell" in lost.to_html(tmp_path / "lost.html").read_text(encoding="utf-8")
+    assert str(LevelForm.from_json(lost.to_json())) == str(lost)
+
+
+def test_same_seed_same_answer(ellipsoid):
+    one, other = (level_form(ellipsoid[0], seed=3) for _ in range(2))
+    assert one.to_json() == other.to_json()
+
+
+def test_many_points_are_chosen_from(monkeypatch):
+    monkeypatch.setattr(find, "MAX_POINTS", 100)
+    x = surface(3, 0, 300, np.random.default_rng(0))
+    x[::50] *= 2
+    found = level_form(x)
+    assert "100 of 300 points" in found.notices[0] and set(found.outliers) <= set(range(0, 300, 50))
+
+
+def test_command(tmp_path):
+    rng = np.random.default_rng(12)
+    points = surface(3, 0, 80, rng) + 0.01 * rng.normal(size=(80, 3))
+    file = tmp_path / "points.csv"
+    np.savetxt(file, np.c_[points, rng.normal(size=80)], delimiter=",", header="a,b,c,d", comments="")
+    run = CliRunner()
+    result = run.invoke(main, ["level", str(file), "--x", "a,b,c", "--report", str(tmp_path / "out.html")])
+    assert result.exit_code == 0, result.output
+    assert (
+        "ellipsoid" in result.output
+        and "calibrated = (x - c) @ T" in result.output
+        and (tmp_path / "out.html").exists()
+    )
+    result = run.invoke(main, ["level", str(file), "--x", "a,b,c", "--json"])
+    assert json.loads(result.output)["verdict"] == "FOUND"
+    assert run.invoke(main, ["level", str(file), "--x", "b,c,d"]).exit_code == 3
+    for arguments, word in (
+        (["--x", "a,b,e"], "no column 'e'"),
+        (["--report", str(tmp_path / "out.pdf")], "ends in .html"),
+        (["--x", "a,b,c", "--x-error", "1,u,1"], "--x-error 1,u,1"),
+    ):
+        result = run.invoke(main, ["level", str(file), *arguments])
+        assert result.exit_code == 2 and word in result.output, result.output
+
+
+def test_the_public_names():
+    assert gortho.level_form is level_form and gortho.LevelForm is LevelForm
