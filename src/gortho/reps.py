@@ -273,7 +273,9 @@ _NAMES = {
     (0, 2): "form",
 }
 _BY_NAME = {
-    prefix + name: Tensor(*ranks, odd=bool(prefix)) for prefix in ("", "pseudo") for ranks, name in _NAMES.items()
+    prefix + name: Tensor(*ranks, odd=bool(prefix))
+    for prefix in ("", "pseudo")
+    for ranks, name in _NAMES.items()
 }
 
 

@@ -90,7 +90,7 @@ def _signs(n: int, free: int) -> Tensor:
 
 
 def partial_volumes(Z: Tensor, free: int) -> Tensor:
-    """ε(z_J, ·, …, ·) for every choice J of n - free of the vectors ``(..., k, n)``: ``(..., C(k, n - free), n, …, n)``.
+    """ε(z_J, ·, …, ·) for every choice J of n - free of the vectors ``(..., k, n)``, ``(..., choices, n, …, n)``.
 
     >>> partial_volumes(torch.eye(3)[:2], 1)      # e_1 × e_2 = e_3
     tensor([[0., 0., 1.]])
@@ -131,7 +131,7 @@ def assemble_odd(
     lowered: Tensor,
     metric: Metric,
 ) -> Tensor:
-    """Σ coefficients · (partial volume and products of vectors and metric), for coefficients ``(N, choices, k, …, k)``."""
+    """Σ c · (partial volume and products of vectors and metric), for coefficients c ``(N, choices, k, …, k)``."""
     total: Tensor | None = None
     for term, c in zip(terms, coefficients, strict=True):
         legs = [X if position < rep.up else lowered for position in term.rest.legs]
