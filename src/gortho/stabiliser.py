@@ -57,8 +57,9 @@ class Stabiliser:
         if r == m:
             return name
         null = (m * (m - 1) - r * (r - 1)) // 2
-        rotations = f"{null} null rotation{'' if null == 1 else 's'} (a direction is null)"
-        return rotations if name == "trivial" else f"{name} with {rotations}"
+        rotations = f" with {null} null rotation{'' if null == 1 else 's'}" if null else ""
+        name = rotations.removeprefix(" with ") if name == "trivial" and null else name + rotations
+        return f"{name} (a direction is null)"
 
     def algebra(self) -> Tensor:
         """A basis of the Lie algebra, float64 ``(m, n, n)``."""
