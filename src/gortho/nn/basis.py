@@ -22,6 +22,8 @@ from gortho.nn.invariants import Shapes
 from gortho.reps import Tensor as TensorRep
 from gortho.volume import assemble_odd, odd_terms
 
+#: The longest wave in coefficients of sums over a set has this wave number, the next twice as much, and so on.
+WAVE = 2.0
 #: The even and the odd half of a value.
 Halves = tuple[Tensor | None, Tensor | None]
 
@@ -191,8 +193,8 @@ class SetBasis(TupleBasis):
             dense.append(found)
         if self.handed:
             given = iter(coefficients[-1])
-            sums = torch.stack([self._together(given, 1) for _ in range(self.fillings)], 1)
-            fillings = sums @ X / X.shape[1] ** 0.5
+            u = torch.stack([self._together(given, 1) for _ in range(self.fillings)], 1)
+            fillings = unlike(u) @ X / X.shape[1] ** 0.5
         return super().assemble(dense, X, form, fillings)
 
     def _together(self, given: Iterator[Tensor], legs: int, before: int = 0, place: int = 0) -> Tensor:
@@ -204,6 +206,17 @@ class SetBasis(TupleBasis):
         for _ in range(self.directions):
             blocks.append(self._together(given, legs, before, place + 1).unsqueeze(axis))
         return torch.cat(blocks, axis)
+
+
+def unlike(u: Tensor) -> Tensor:
+    """Coefficients ``(batch, sums, points)`` of sums over a set that differ: volumes of sums that are alike cancel.
+
+    The first sum is that of all points. The others have waves of different lengths, and no mean.
+    """
+    u = u[:, 1:]
+    numbers = torch.arange(1, u.shape[1] + 1, dtype=u.dtype, device=u.device)
+    u = u + torch.sin(WAVE * numbers[:, None] * u)
+    return torch.cat([torch.ones_like(u[:, :1]), u - u.mean(2, keepdim=True)], 1)
 
 
 def axial_places(axial: bool | Sequence[int], points: int, set_like: bool) -> tuple[int, ...]:
