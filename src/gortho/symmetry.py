@@ -102,6 +102,12 @@ class Symmetry:
         """The form; with several, the first."""
         return self.forms[0]
 
+    def form_of(self, space: int) -> QuadraticForm:
+        """The form of one of the spaces."""
+        if space not in range(len(self.forms)):
+            raise ValueError(f"space {space} of {self}: there are {len(self.forms)}, from 0 on")
+        return self.forms[space]
+
     @property
     def n(self) -> int:
         """Dimension of the vectors."""

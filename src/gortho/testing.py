@@ -64,18 +64,12 @@ def equivariance_error(
     move = _mover(symmetry, rep_in, x)
     if isinstance(f, nn.Module):
         f = copy.deepcopy(f).to(dtype).eval()
+    given = tuple(a.to(dtype) if isinstance(a, Tensor) else a for a in arguments)
 
     def run(inputs: Tensor) -> Tensor:
         with torch.no_grad():
-            y = f(inputs.to(dtype), *(a.to(dtype) if isinstance(a, Tensor) else a for a in arguments))
-        y = torch.as_tensor(y).detach().to("cpu", torch.float64)
-        expected = (len(x), *target.shape(n))
-        if tuple(y.shape) != expected:
-            raise ValueError(
-                f"f returned shape {tuple(y.shape)}, but {target} values of {len(x)} inputs are {expected}"
-            )
-        checks.require_finite(y, "f(x)")
-        return y
+            y = torch.as_tensor(f(inputs.to(dtype), *given))
+        return _checked(y.detach().to("cpu", torch.float64), len(x), target, n)
 
     value = run(x)
     worst = 0.0
@@ -113,6 +107,16 @@ def _mover(
         raise ValueError(f"rep_in = {rep_in!r}: here inputs are vectors or pseudovectors")
     axial = [i for i, rep in enumerate(each) if rep.parts[0].odd]
     return lambda g: symmetry.act(g, x if x.ndim > 2 else x[:, None], axial).reshape(x.shape)
+
+
+def _checked(y: Tensor, count: int, target: Rep, n: int) -> Tensor:
+    expected = (count, *target.shape(n))
+    if tuple(y.shape) != expected:
+        raise ValueError(
+            f"f returned shape {tuple(y.shape)}, but {target} values of {count} inputs are {expected}"
+        )
+    checks.require_finite(y, "f(x)")
+    return y
 
 
 def _parts(y: Tensor, rep: Rep, n: int) -> list[Tensor]:

@@ -35,6 +35,12 @@ class Broken(nn.Module):
             self.directions = FixedVectors(symmetry.directions)
             self.register_buffer("direction_scale", torch.ones(len(symmetry.directions)))
 
+    @classmethod
+    def of(cls, symmetry: Symmetry, output_space: int = 0) -> Broken | None:
+        """What breaks this symmetry, if anything does."""
+        none = symmetry.origin is None and not symmetry.spaces and not len(symmetry.directions)
+        return None if none else cls(symmetry, output_space)
+
     space_scale: Tensor
     kinds: Tensor
     direction_scale: Tensor

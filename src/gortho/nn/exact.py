@@ -90,21 +90,13 @@ class EquivariantNet(nn.Module):
             if not isinstance(value, int) or value < least:
                 raise ValueError(f"{name} = {value!r}: give an integer of at least {least}")
         symmetry = Symmetry.of(form) if isinstance(form, (Symmetry, str)) else None
-        if symmetry is not None and output_space not in range(len(symmetry.forms)):
-            raise ValueError(
-                f"output_space = {output_space}, but {symmetry} has {len(symmetry.forms)} space(s)"
-            )
-        self.form = as_form_module(form if symmetry is None else symmetry.forms[output_space])
+        self.form = as_form_module(form if symmetry is None else symmetry.form_of(output_space))
         self.rep = as_rep(output)
         self.n, self.points, self.set_like, self.members = self.form.n, points, set_like, members
         self.special = symmetry is not None and symmetry.special
         self.axial = axial_places(axial, points, set_like)
         self._check_symmetry(symmetry)
-        self.broken: Broken | None = None
-        if symmetry is not None and (
-            symmetry.origin is not None or symmetry.spaces or len(symmetry.directions)
-        ):
-            self.broken = Broken(symmetry, output_space)
+        self.broken = None if symmetry is None else Broken.of(symmetry, output_space)
         self.features, self.degree = features, degree
         self.point_scalars, self.sample_scalars = point_scalars, sample_scalars
         self.settings = {"width": width, "depth": depth, "seed": seed}
