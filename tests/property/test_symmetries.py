@@ -254,14 +254,14 @@ def law(name, x):
         "torque": ("O(3)", "pseudovector", (), cross),
         "magnetic force": ("O(3)", "vector", (1,), cross + 0.5 * a),
         "the same, B told as polar": ("SO(3)", "vector", (), cross + 0.5 * a),
-        "chirality": ("SO(3)", "scalar", (), (cross * z).sum(1)),
+        "chirality": ("SO(3), broken along (0, 0, 1)", "scalar", (), (cross * z).sum(1)),
         "helicity": ("O(3)", "pseudoscalar", (1,), (a * b).sum(1)),
         "weight": ("O(3), broken along (0, 0, 1)", "vector", (), a - 2 * z + b * (b @ z)[:, None]),
     }[name]
 
 
 @pytest.mark.parametrize(
-    "name", ["torque", "magnetic force", "the same, B told as polar", "helicity", "weight"]
+    "name", ["torque", "magnetic force", "the same, B told as polar", "chirality", "helicity", "weight"]
 )
 def test_laws_are_learnt_by_least_squares(name):
     x = normal(400, 2, 3, dtype=torch.float32)
@@ -277,6 +277,14 @@ def test_what_the_symmetry_forbids_is_not_learnt():
     net = EquivariantNet("O(3)", 2, "vector", width=16)
     fit(net, x, y, epochs=2)
     assert (net(x) - y).square().mean() > 0.9 * y.var()
+
+
+def test_sets_learn_odd_laws():
+    x = normal(600, 4, 3, dtype=torch.float32)
+    y = torch.linalg.cross((x.norm(dim=-1, keepdim=True) * x).sum(1), x.sum(1))
+    net = EquivariantNet("O(3)", 4, "pseudovector", set_like=True, width=32)
+    fit(net, x[:400], y[:400], epochs=20)
+    assert (net(x[400:]) - y[400:]).square().mean() < 0.3 * y.var()
 
 
 @pytest.mark.parametrize("degree", [None, 2])
