@@ -18,8 +18,8 @@ from gortho.groups import random_generator
 
 #: Vectors count as null when the form on what is orthogonal to them, in the standard frame, has an eigenvalue below …
 NULL_DIRECTION = 1e-8
-#: … and below this their group is sampled by exponentials: to split off nearly null vectors loses too many digits.
-NEARLY_NULL = 1e-3
+#: … and below this their group is sampled by exponentials: with nearly null vectors split off, elements are huge.
+NEARLY_NULL = 0.1
 
 
 class Stabiliser:
@@ -88,8 +88,8 @@ class Stabiliser:
     def sample(self, k: int, seed: int | torch.Generator = 0, max_boost: float = 1.0) -> Tensor:
         """``k`` random elements, float64 ``(k, n, n)``, from every component: O(A') of the orthogonal complement.
 
-        Near null vectors, where the complement cannot be split off, elements are products of reflections and of
-        exponentials with coefficients uniform in [-max_boost, max_boost].
+        Near null vectors, where the complement cannot be split off, elements are products of exponentials, with
+        coefficients uniform in [-max_boost, max_boost], and of those reflections that are not huge.
         """
         generator = random_generator(seed)
         if not len(self._fixed):

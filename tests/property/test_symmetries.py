@@ -33,10 +33,10 @@ def indefinite(form):
 
 
 def inputs(form, kind, points, seed):
-    """Tuples ``(batch, p, n)``; some of the degenerate ones are whole, to tell the size of the output."""
+    """Tuples ``(batch, p, n)``; beside null and degenerate ones are others, to tell the size of the output."""
     X = normal(BATCH, points, form.n, seed=seed)
     if kind == "null" and indefinite(form):
-        X = null_vectors(form, BATCH * points, seed=seed).reshape(X.shape)
+        X[:3] = null_vectors(form, BATCH * points, seed=seed).reshape(X.shape)[:3]
     elif kind == "degenerate":
         X[0], X[1, 1:], X[2] = 0.0, 0.0, X[2, :1]
         X[3, 1:] = -2.5 * X[3, :1]

@@ -142,8 +142,8 @@ class TupleBasis:
 class SetBasis(TupleBasis):
     """Products of the vectors of an unordered set, and of fixed directions beside them.
 
-    Each leg runs over the points, all alike, or is one of the directions. Slots of ε are filled with n + 1 sums over
-    the set, Σ u_i x_i with u_i coefficients too: no order of the points, and no choices of n among k of them.
+    Each leg runs over the points, all alike, or is one of the directions. Slots of ε are filled with at most n + 1 sums
+    over the set, Σ u_i x_i with u_i coefficients too: no order of the points, and no choices of n among k of them.
     """
 
     def __init__(
@@ -155,7 +155,8 @@ class SetBasis(TupleBasis):
         halves: Sequence[tuple[bool, bool]],
         singular: bool = False,
     ):
-        super().__init__(parts, n, points + directions, halves, singular, fillings=n + 1)
+        vectors = points + directions
+        super().__init__(parts, n, vectors, halves, singular, fillings=min(n + 1, vectors))
         self.points, self.directions = points, directions
 
     def _blocks(self, legs: int) -> list[tuple[int, ...]]:

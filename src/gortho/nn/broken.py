@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from gortho.nn.form import FixedForm, FixedVectors
-from gortho.nn.units import unit_of
+from gortho.nn.units import SMALLEST_SIZE, positive, unit_of
 from gortho.symmetry import Symmetry
 
 
@@ -78,13 +78,12 @@ class Broken(nn.Module):
 
     @torch.no_grad()
     def calibrate_directions(self, form: FixedForm, X: Tensor) -> None:
-        """Give directions a length at which their products with the vectors are like those of the vectors."""
-        self.direction_scale.fill_(1.0)
-        k = X.shape[1]
-        gram = form.gram(torch.cat([X, self.directions.value.expand(X.shape[0], -1, -1)], 1))
-        size = gram[:, :k, :k].square().mean().sqrt()
-        along = gram[:, :k, k:].square().mean((0, 1)).sqrt()
-        own = gram[0, k:, k:].diagonal().abs().sqrt()
-        largest = torch.maximum(along / size, own / size.sqrt())
-        good = (largest > 0) & largest.isfinite()
-        self.direction_scale.copy_(torch.where(good, 1 / largest, torch.ones_like(largest)))
+        """Give directions a length at which their products with each other and with the vectors are of order one."""
+        vectors, directions = X @ form.frame.mT, self.directions.value @ form.frame.mT
+        along = ((vectors * form.signs) @ directions.mT).square().mean((0, 1)).sqrt()
+        own = (directions.square() * form.signs).sum(1).abs().sqrt()
+        # as units do, lengths follow products that are small by cancellation only so far
+        sizes = directions.norm(dim=1) * vectors.square().mean().sqrt()
+        along = torch.maximum(along, SMALLEST_SIZE * sizes)
+        root = form.n**0.5
+        self.direction_scale.copy_(1 / positive(torch.maximum(along / root, own / root**0.5)))
