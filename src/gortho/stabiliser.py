@@ -19,7 +19,7 @@ from gortho.groups import random_generator
 #: Vectors count as null when the form on what is orthogonal to them, in the standard frame, has an eigenvalue below …
 NULL_DIRECTION = 1e-8
 #: … and below this their group is sampled by exponentials: with nearly null vectors split off, elements are huge.
-NEARLY_NULL = 0.1
+NEARLY_NULL = 0.02
 
 
 class Stabiliser:
