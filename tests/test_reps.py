@@ -179,3 +179,30 @@ def test_bad_reps():
         Vector().act(torch.ones(2, 3), torch.ones(3))
     with pytest.raises(TypeError, match="int64"):
         Vector().act(torch.eye(3), torch.ones(3, dtype=torch.int64))
+
+
+# Odd tensors (M15)
+
+ODD = [as_rep(f"pseudo{name}") for name in NAMES] + [
+    Tensor(2, 1, odd=True),
+    as_rep("scalar + 2*pseudovector"),
+]
+
+
+@pytest.mark.parametrize("rep", ODD, ids=repr)
+def test_odd_tensors_get_the_sign_of_the_determinant(rep):
+    g, h = QuadraticForm.random(1, 2, seed=1).group().sample(20, seed=2).split(10)
+    y = normal(10, *rep.shape(3))
+    torch.testing.assert_close(rep.act(g, rep.act(h, y)), rep.act(g @ h, y), rtol=1e-9, atol=1e-9)
+    assert as_rep(repr(rep)) == rep
+    if len(rep.parts) == 1:
+        signs = torch.linalg.det(g).round()[(..., *[None] * rep.rank)]
+        assert {*signs.flatten().tolist()} == {-1.0, 1.0}
+        torch.testing.assert_close(rep.act(g, y), signs * rep.even.act(g, y))
+        # A change of units is no density: its determinant's size does not matter.
+        torch.testing.assert_close(rep.act(-2 * torch.eye(3), y), -rep.even.act(-2 * torch.eye(3), y))
+
+
+def test_odd_tensors_are_not_built_of_vectors_and_metric():
+    with pytest.raises(ValueError, match="tells left from right"):
+        Tensor(1, 0, odd=True).terms()

@@ -1,8 +1,8 @@
 """gortho: find the quadratic form behind your data, and predict with it.
 
-Read the modules in this order: `forms` (the value), `groups` (O(A)), `reps` (how outputs transform), `nn`
-(networks that respect a form exactly), `training` (one loop), `testing` (is it really equivariant?), `discovery`
-(is there a form, and which one?), `report` (the answer as a page).
+Read the modules in this order: `forms` (the value), `groups` (O(A)), `reps` (how outputs transform), `symmetry` (what
+is claimed of a law: O(A), or less), `nn` (networks that respect it exactly), `training` (one loop), `testing` (is it
+really equivariant?), `discovery` (is there a form, and which one?), `report` (the answer as a page).
 """
 
 from importlib import import_module
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gortho.nn import EquivariantNet, LearnableForm
     from gortho.reps import DirectSum, Tensor
     from gortho.samples import Frame, Samples, derivatives
+    from gortho.symmetry import Symmetry
     from gortho.training import fit
 
 __version__ = "0.1.0"
@@ -35,6 +36,7 @@ _HOMES = {
     "level": ("LevelForm", "level_form"),
     "nn": ("EquivariantNet", "LearnableForm"),
     "reps": ("DirectSum", "Tensor"),
+    "symmetry": ("Symmetry",),
     "testing": (),
     "training": ("fit",),
 }
@@ -68,6 +70,7 @@ __all__ = [
     "Samples",
     "Settings",
     "Signature",
+    "Symmetry",
     "Tensor",
     "Verdict",
     "derivatives",

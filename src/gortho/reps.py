@@ -4,7 +4,8 @@ Outputs are tensors with ``up`` indices, which g moves, and ``down`` indices, wh
 tensor can be assembled from the input vectors x_i and the metric alone (first fundamental theorem of invariant
 theory): each index is either a *leg*, carrying x_i (up) or A x_i (down), or one half of a *pair*, carrying A⁻¹
 (two up), the identity (one of each) or A (two down). Coefficients are invariants. There is no division, so
-there is no singularity on the null cone.
+there is no singularity on the null cone. *Odd* tensors (pseudoscalars, pseudovectors, …) change their sign under
+maps that turn left into right; they are built with the volume form, see `gortho.volume` (M15).
 """
 
 from __future__ import annotations
@@ -12,45 +13,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 from typing import Any
 
 import torch
 
 from gortho import checks
+from gortho.terms import LETTERS, POINTS, Metric, Term, matchings
 
-_LETTERS = "abcdefgh"  # tensor indices
-_POINTS = "ijklmnop"  # legs, each running over the input vectors
-MAX_RANK = len(_LETTERS)
-
-
-@dataclass(frozen=True)
-class Term:
-    """One way to build a tensor: which index positions are paired by the metric, which are legs."""
-
-    pairs: tuple[tuple[int, int], ...]
-    legs: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Metric:
-    """What assembling needs of a form: A, and A⁻¹ up to a factor (None when A is singular)."""
-
-    lower: torch.Tensor
-    upper: torch.Tensor | None
-
-    @classmethod
-    def of(cls, form: Any, like: torch.Tensor | None = None) -> Metric:
-        """The metric of a `QuadraticForm`, with the adjugate scaled to ‖·‖_F = √n for A⁻¹."""
-        A = form.matrix if like is None else form.matrix.to(like)
-        if form.signature.zero:
-            return cls(A, None)
-        inverse = torch.linalg.inv(form.matrix)
-        inverse = inverse * (
-            torch.linalg.det(form.matrix).sign() * form.n**0.5 / torch.linalg.matrix_norm(inverse)
-        )
-        return cls(A, inverse.to(A))
+MAX_RANK = len(LETTERS)
 
 
 class Rep:
@@ -94,14 +65,18 @@ class Rep:
 class Tensor(Rep):
     """Tensors with ``up`` indices (moved by g) then ``down`` indices (moved by g⁻ᵀ).
 
+    Odd ones get the factor sign det g besides, which is det g for g in O(A): a pseudovector in three dimensions, such
+    as an axis of rotation, stays as it is under x → -x (M15).
+
     >>> Tensor(1, 1).shape(3)      # matrices under conjugation g Y g⁻¹
     (3, 3)
-    >>> 2 * Vector() + Scalar()
-    vector + vector + scalar
+    >>> 2 * Vector() + Scalar() + Tensor(1, 0, odd=True)
+    vector + vector + scalar + pseudovector
     """
 
     up: int = 0
     down: int = 0
+    odd: bool = False
 
     def __post_init__(self) -> None:
         if self.up < 0 or self.down < 0 or self.up + self.down > MAX_RANK:
@@ -110,7 +85,15 @@ class Tensor(Rep):
             )
 
     def __repr__(self) -> str:
-        return _NAMES.get((self.up, self.down), f"Tensor({self.up}, {self.down})")
+        name = _NAMES.get((self.up, self.down))
+        if name is None:
+            return f"Tensor({self.up}, {self.down}{', odd=True' if self.odd else ''})"
+        return f"pseudo{name}" if self.odd else name
+
+    @property
+    def even(self) -> Tensor:
+        """The tensor with the same indices that does not tell left from right."""
+        return Tensor(self.up, self.down)
 
     @property
     def rank(self) -> int:
@@ -133,12 +116,12 @@ class Tensor(Rep):
         return g.to(y), y
 
     def _apply(self, matrix: torch.Tensor, y: torch.Tensor, axis: int) -> torch.Tensor:
-        a = _LETTERS[: self.rank]
+        a = LETTERS[: self.rank]
         return torch.einsum(f"...z{a[axis]},...{a}->...{a.replace(a[axis], 'z')}", matrix, y)
 
     def act(self, g: Any, y: Any) -> torch.Tensor:
         g, y = self._check(g, y)
-        if self.rank == 0:
+        if self.rank == 0 and not self.odd:
             return y.expand(torch.broadcast_shapes(y.shape, g.shape[:-2]))
         return self.act_unchecked(g, y)
 
@@ -147,6 +130,8 @@ class Tensor(Rep):
         inverse_transpose = torch.linalg.inv(g).mT if self.down else g
         for axis in range(self.rank):
             y = self._apply(g if axis < self.up else inverse_transpose, y, axis)
+        if self.odd:
+            y = y * torch.linalg.det(g).sign()[(..., *[None] * self.rank)]
         return y
 
     def differential(self, X: Any, y: Any) -> torch.Tensor:
@@ -160,7 +145,11 @@ class Tensor(Rep):
 
     def terms(self, singular: bool = False) -> tuple[Term, ...]:
         """All ways to build this tensor from vectors and the metric; a singular A offers no A⁻¹."""
-        terms = _matchings(tuple(range(self.rank)))
+        if self.odd:
+            raise ValueError(
+                f"{self} tells left from right: vectors and the metric do not build it, see gortho.volume"
+            )
+        terms = matchings(tuple(range(self.rank)))
         if singular:
             terms = tuple(t for t in terms if not any(b < self.up for _, b in t.pairs))
         return terms
@@ -191,7 +180,7 @@ class Tensor(Rep):
                     c = (c.unsqueeze(-2) * v[(slice(None), *[None] * (c.ndim - 2))]).sum(0)
                 value = c.movedim(-1, 0)
             else:
-                points, letters = _POINTS[: len(vectors)], _LETTERS[: len(vectors)]
+                points, letters = POINTS[: len(vectors)], LETTERS[: len(vectors)]
                 subscripts = ",".join(["..." + points, *(f"...{i}{a}" for i, a in zip(points, letters))])
                 value = torch.einsum(f"{subscripts}->...{letters}", c, *vectors)
             value = self.with_pairs(term, value, metric)
@@ -275,19 +264,6 @@ class DirectSum(Rep):
         )
 
 
-@lru_cache
-def _matchings(positions: tuple[int, ...]) -> tuple[Term, ...]:
-    """Every way to pair up some of the positions; the rest are legs."""
-    if not positions:
-        return (Term((), ()),)
-    first, rest = positions[0], positions[1:]
-    found = [Term(t.pairs, (first, *t.legs)) for t in _matchings(rest)]
-    for partner in rest:
-        others = tuple(p for p in rest if p != partner)
-        found += [Term(((first, partner), *t.pairs), t.legs) for t in _matchings(others)]
-    return tuple(found)
-
-
 _NAMES = {
     (0, 0): "scalar",
     (1, 0): "vector",
@@ -296,7 +272,11 @@ _NAMES = {
     (2, 0): "bilinear",
     (0, 2): "form",
 }
-_BY_NAME = {name: Tensor(*ranks) for ranks, name in _NAMES.items()}
+_BY_NAME = {
+    prefix + name: Tensor(*ranks, odd=bool(prefix))
+    for prefix in ("", "pseudo")
+    for ranks, name in _NAMES.items()
+}
 
 
 def Scalar() -> Tensor:
@@ -334,8 +314,8 @@ def as_rep(output: str | Rep) -> Rep:
 
     >>> as_rep("bilinear") == Tensor(2, 0)
     True
-    >>> as_rep("scalar + 2*vector")
-    scalar + vector + vector
+    >>> as_rep("scalar + 2*pseudovector")
+    scalar + pseudovector + pseudovector
     """
     if isinstance(output, Rep):
         return output
@@ -343,9 +323,9 @@ def as_rep(output: str | Rep) -> Rep:
         raise TypeError(f"output = {output!r}: give a name or a rep object, such as 'vector' or Tensor(2, 0)")
     parts: list[Tensor] = []
     for word in output.split("+"):
-        general = re.fullmatch(r"\s*Tensor\((\d+),\s*(\d+)\)\s*", word)
+        general = re.fullmatch(r"\s*Tensor\((\d+),\s*(\d+)(?:,\s*odd=(True|False))?\)\s*", word)
         if general is not None:
-            parts.append(Tensor(int(general[1]), int(general[2])))
+            parts.append(Tensor(int(general[1]), int(general[2]), general[3] == "True"))
             continue
         match = re.fullmatch(r"\s*(?:(\d+)\s*\*)?\s*([a-z]+)\s*", word)
         if match is None or match[2] not in _BY_NAME or match[1] == "0":

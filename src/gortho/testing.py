@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -11,13 +11,14 @@ from torch import Tensor, nn
 
 from gortho import checks
 from gortho.forms import QuadraticForm
-from gortho.reps import DirectSum, Rep, as_rep
+from gortho.reps import DirectSum, Rep, Vector, as_rep
+from gortho.symmetry import Symmetry
 
 
 def equivariance_error(
     f: Callable[..., Any],
-    form: QuadraticForm,
-    rep_in: str | Rep = "vector",
+    form: QuadraticForm | Symmetry | str,
+    rep_in: str | Rep | Sequence[str | Rep] = "vector",
     rep_out: str | Rep = "scalar",
     x: Any = None,
     *,
@@ -26,8 +27,9 @@ def equivariance_error(
     seed: int = 0,
     dtype: torch.dtype = torch.float64,
     arguments: tuple = (),
+    output_space: int = 0,
 ) -> float:
-    """max ‖f(gx) - ρ(g) f(x)‖ / scale over random g ∈ O(A) and samples x.
+    """max ‖f(gx) - ρ(g) f(x)‖ / scale over random g ∈ O(A), or of another symmetry, and samples x.
 
     The scale for each g is the root mean square over the samples of the larger of ‖f(gx)‖ and ‖ρ(g) f(x)‖, so
     the result does not depend on the units of the output. A torch module is copied and run in ``dtype``, float64 by
@@ -36,11 +38,14 @@ def equivariance_error(
     Args:
         f: any callable taking ``x`` (and ``arguments``), such as a network, a simulator, a fitted estimator's
             predict; it may return a tensor or an array.
-        rep_in: how one input vector transforms; points and batch are leading axes of ``x``.
+        form: the form whose O(A) is meant, or a symmetry (`gortho.symmetry`), or its name.
+        rep_in: how one input vector transforms; points and batch are leading axes of ``x``. A list names each of the
+            points, ``["vector", "pseudovector"]``.
         rep_out: how the output transforms.
         x: inputs, ``(batch, ..., n)``.
         samples: number of random group elements, from every component.
         max_boost: largest rapidity (see `OrthogonalGroup.sample`).
+        output_space: with several spaces, the one that the output transforms with.
 
     >>> import gortho, torch
     >>> form = gortho.QuadraticForm.minkowski()
@@ -52,37 +57,66 @@ def equivariance_error(
     """
     if x is None:
         raise ValueError("x is missing: give inputs to test on, shape (batch, ..., n)")
-    source, target = as_rep(rep_in), as_rep(rep_out)
+    symmetry, target = Symmetry.of(form), as_rep(rep_out)
+    n = symmetry.n
     x = checks.as_tensor(x, "x").detach().to(torch.float64)
     checks.require_finite(x, "x")
-    shape = source.shape(form.n)
-    if x.ndim <= len(shape) or tuple(x.shape[x.ndim - len(shape) :]) != shape or 0 in x.shape:
-        raise ValueError(
-            f"x has shape {tuple(x.shape)}: give a batch (batch, ...) of {source} values, each {shape}"
-        )
+    move = _mover(symmetry, rep_in, x)
     if isinstance(f, nn.Module):
         f = copy.deepcopy(f).to(dtype).eval()
+    given = tuple(a.to(dtype) if isinstance(a, Tensor) else a for a in arguments)
 
     def run(inputs: Tensor) -> Tensor:
         with torch.no_grad():
-            y = f(inputs.to(dtype), *(a.to(dtype) if isinstance(a, Tensor) else a for a in arguments))
-        y = torch.as_tensor(y).detach().to("cpu", torch.float64)
-        expected = (len(x), *target.shape(form.n))
-        if tuple(y.shape) != expected:
-            raise ValueError(
-                f"f returned shape {tuple(y.shape)}, but {target} values of {len(x)} inputs are {expected}"
-            )
-        checks.require_finite(y, "f(x)")
-        return y
+            y = torch.as_tensor(f(inputs.to(dtype), *given))
+        return _checked(y.detach().to("cpu", torch.float64), len(x), target, n)
 
     value = run(x)
     worst = 0.0
-    for g in form.group().sample(samples, seed, max_boost):
-        moved, expected = run(source.act(g, x)), target.act(g, value)
+    for g in symmetry.sample(samples, seed, max_boost):
+        moved = run(move(g))
+        expected = target.act(g if g.ndim == 2 else g[output_space], value)
         worst = max(
-            worst, *(_relative(m, e) for m, e in zip(*(_parts(v, target, form.n) for v in (moved, expected))))
+            worst, *(_relative(m, e) for m, e in zip(*(_parts(v, target, n) for v in (moved, expected))))
         )
     return worst
+
+
+def _mover(
+    symmetry: Symmetry, rep_in: str | Rep | Sequence[str | Rep], x: Tensor
+) -> Callable[[Tensor], Tensor]:
+    """How an element of the group moves the inputs."""
+    if isinstance(rep_in, (str, Rep)):
+        source = as_rep(rep_in)
+        shape = source.shape(symmetry.n)
+        if x.ndim <= len(shape) or tuple(x.shape[x.ndim - len(shape) :]) != shape or 0 in x.shape:
+            raise ValueError(
+                f"x has shape {tuple(x.shape)}: give a batch (batch, ...) of {source} values, each {shape}"
+            )
+        if symmetry.origin is None and len(symmetry.forms) == 1:
+            return lambda g: source.act(g, x)
+        each = [source] * (x.shape[-2] if x.ndim > 2 else 1)
+    else:
+        each = [as_rep(one) for one in rep_in]
+        if x.ndim < 3 or x.shape[-2:] != (len(each), symmetry.n):
+            raise ValueError(
+                f"x has shape {tuple(x.shape)}, but rep_in names {len(each)} vectors: give (batch, {len(each)}, "
+                f"{symmetry.n})"
+            )
+    if any(rep.parts[0].even != Vector() or len(rep.parts) > 1 for rep in each):
+        raise ValueError(f"rep_in = {rep_in!r}: here inputs are vectors or pseudovectors")
+    axial = [i for i, rep in enumerate(each) if rep.parts[0].odd]
+    return lambda g: symmetry.act(g, x if x.ndim > 2 else x[:, None], axial).reshape(x.shape)
+
+
+def _checked(y: Tensor, count: int, target: Rep, n: int) -> Tensor:
+    expected = (count, *target.shape(n))
+    if tuple(y.shape) != expected:
+        raise ValueError(
+            f"f returned shape {tuple(y.shape)}, but {target} values of {count} inputs are {expected}"
+        )
+    checks.require_finite(y, "f(x)")
+    return y
 
 
 def _parts(y: Tensor, rep: Rep, n: int) -> list[Tensor]:
@@ -101,11 +135,17 @@ def _relative(moved: Tensor, expected: Tensor) -> float:
 
 
 def assert_equivariant(
-    f: Callable[..., Any], form: QuadraticForm, *args: Any, tolerance: float = 1e-10, **options: Any
+    f: Callable[..., Any],
+    form: QuadraticForm | Symmetry | str,
+    *args: Any,
+    tolerance: float = 1e-10,
+    **options: Any,
 ) -> None:
     """Raise AssertionError unless `equivariance_error` (same arguments) is at most ``tolerance``."""
     error = equivariance_error(f, form, *args, **options)
     if not error <= tolerance:
+        symmetry = Symmetry.of(form)
         raise AssertionError(
-            f"not equivariant under {form.group_name}: relative error {error:.3g} > {tolerance:.3g}; the form is {form}"
+            f"not equivariant under {symmetry}: relative error {error:.3g} > {tolerance:.3g}; the form is "
+            + " and ".join(map(str, symmetry.forms))
         )

@@ -50,8 +50,6 @@ class Errors(enum.Enum):
     RELATIVE = "relative"
 
 
-
-
 @dataclass(frozen=True)
 class Settings:
     """Sizes of the work; the defaults are what the benchmarks were run with.

@@ -11,13 +11,14 @@ from scipy.stats import norm
 from gortho.discovery.verdict import (
     MAX_SPREAD,
     MAX_UNEXPLAINED,
-    STRUCTURE_SHARE,
     ZERO_ERRORS,
     Verdict,
     percent,
 )
 from gortho.level.fit import robust
 
+#: Structure counts when it is more than this share of the points' variance: below, it is the fit's own imperfection.
+STRUCTURE_SHARE = 5e-3
 #: Clouds without a quadric that the points are compared with …
 CLOUDS = 10
 #: … and their points, at most.

@@ -7,6 +7,8 @@ anywhere, on the null cone too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import torch
@@ -14,25 +16,26 @@ from torch import Tensor, nn
 
 from gortho import checks
 from gortho.forms import QuadraticForm
-from gortho.nn.features import LinearCoefficients, features_for
+from gortho.nn.basis import Halves, SetBasis, TupleBasis, axial_places, joined, used_halves
+from gortho.nn.broken import Broken
+from gortho.nn.features import LinearCoefficients, TupleFeatures, features_for
 from gortho.nn.form import FixedForm, LearnableForm, as_form_module
 from gortho.nn.invariants import Committee, TupleCoefficients
 from gortho.nn.sets import SetCoefficients
+from gortho.nn.units import positive, unit_of
 from gortho.reps import DirectSum, Rep, as_rep
-
-#: Near the null cone inner products are small by cancellation: units that follow them further down than this would
-#: blow up their rounding.
-SMALLEST_SIZE = 0.3
+from gortho.symmetry import Symmetry
 
 
 class EquivariantNet(nn.Module):
     """f(x) with f(gx) = ρ(g) f(x) for every g ∈ O(A): the basis form (M4, M5).
 
     Args:
-        form: a `QuadraticForm` or symmetric matrix (known), a `LearnableForm`, or n to learn one in R^n.
+        form: a `QuadraticForm` or symmetric matrix (known), a `LearnableForm`, or n to learn one in R^n; or a
+            `Symmetry` or its name, such as "SO(3)": handedness, directions, origin, spaces (M15, M16, M17).
         points: number p of vectors in a sample; 1 accepts ``(batch, n)`` too.
-        output: a name ("scalar", "vector", "covector", "conjugation", "bilinear", "form"), a sum of names such
-            as "scalar + 2*vector", or a rep object.
+        output: a name ("scalar", "vector", "covector", "conjugation", "bilinear", "form", "pseudoscalar", …), a sum
+            of names such as "scalar + 2*vector", or a rep object.
         point_scalars, sample_scalars: how many scalars come with each point and with each sample.
         set_like: the points have no order; renumbering them does not change the output.
         width, depth: size of the coefficient network.
@@ -40,18 +43,25 @@ class EquivariantNet(nn.Module):
         features: more than 0: coefficients are linear in fixed functions of the invariants, with about so many weights,
             in place of a network (`gortho.nn.features`); with a degree of 0, 1 or 2, in their monomials alone.
         seed: seed of the weights.
+        axial: places of the input vectors that are axial, as magnetic fields are; True for all.
+        output_space: with several spaces, the one that the output transforms with.
 
     >>> import torch, gortho
     >>> net = EquivariantNet(gortho.QuadraticForm.minkowski(), points=3, output="vector")
     >>> net(torch.randn(10, 3, 4)).shape
     torch.Size([10, 4])
+    >>> net = EquivariantNet("O(3)", points=2, output="pseudovector")    # a torque: c(Gram) x_1 × x_2
+    >>> net(torch.randn(10, 2, 3)).shape
+    torch.Size([10, 3])
     """
 
     kind = "basis"
+    #: Whether it respects more than O(A) of one form.
+    takes_symmetries = True
 
     def __init__(
         self,
-        form: QuadraticForm | LearnableForm | FixedForm | int | Any,
+        form: QuadraticForm | Symmetry | LearnableForm | FixedForm | int | str | Any,
         points: int = 1,
         output: str | Rep = "scalar",
         *,
@@ -64,6 +74,8 @@ class EquivariantNet(nn.Module):
         features: int = 0,
         degree: int | None = None,
         seed: int = 0,
+        axial: bool | Sequence[int] = (),
+        output_space: int = 0,
     ):
         super().__init__()
         for name, value, least in (
@@ -77,9 +89,14 @@ class EquivariantNet(nn.Module):
         ):
             if not isinstance(value, int) or value < least:
                 raise ValueError(f"{name} = {value!r}: give an integer of at least {least}")
-        self.form = as_form_module(form)
+        symmetry = Symmetry.of(form) if isinstance(form, (Symmetry, str)) else None
+        self.form = as_form_module(form if symmetry is None else symmetry.form_of(output_space))
         self.rep = as_rep(output)
         self.n, self.points, self.set_like, self.members = self.form.n, points, set_like, members
+        self.special = symmetry is not None and symmetry.special
+        self.axial = axial_places(axial, points, set_like)
+        self._check_symmetry(symmetry)
+        self.broken = None if symmetry is None else Broken.of(symmetry, output_space)
         self.features, self.degree = features, degree
         self.point_scalars, self.sample_scalars = point_scalars, sample_scalars
         self.settings = {"width": width, "depth": depth, "seed": seed}
@@ -97,30 +114,87 @@ class EquivariantNet(nn.Module):
         self.register_buffer("point_shift", torch.zeros(2, point_scalars) + torch.tensor([[0.0], [1.0]]))
         self.register_buffer("sample_shift", torch.zeros(2, sample_scalars) + torch.tensor([[0.0], [1.0]]))
 
+    turned: Tensor | None
     x_scale: Tensor
     y_scale: Tensor
     y_shift: Tensor
     point_shift: Tensor
     sample_shift: Tensor
 
+    def _check_symmetry(self, symmetry: Symmetry | None) -> None:
+        """Refuse what is not supported."""
+        odd = self.axial or any(part.odd for part in self.rep.parts)
+        if not self.takes_symmetries and (odd or not (symmetry is None or symmetry.plain)):
+            raise ValueError(
+                f"the {self.kind} network knows O(A) of one form and polar vectors only: use EquivariantNet for "
+                f"{symmetry or 'axial inputs and odd outputs'}"
+            )
+        if symmetry is None or not symmetry.spaces:
+            return
+        if self.set_like:
+            raise ValueError("points of several spaces differ, so they are no set: leave out set_like")
+        symmetry.check_points(self.points)
+        if odd:
+            raise ValueError("axial inputs and odd outputs need a single space: leave out spaces")
+
+    @property
+    def symmetry(self) -> Symmetry:
+        """The symmetry that the network respects."""
+        if self.broken is not None:
+            return self.broken.symmetry
+        return Symmetry(self.form.value(), special=self.special)
+
     def build(self, width: int, depth: int) -> None:
         """Make the trainable parts."""
+        self.basis = self._basis()
+        if self.set_like and self.basis.handed and (self.features or self.members > 1):
+            raise ValueError(
+                "odd terms of a set are products of learnt sums: leave out features and members, or give the points an "
+                "order (set_like=False)"
+            )
         made = [self._coefficients(width, depth) for _ in range(self.members)]
         self.coefficients: nn.Module = made[0] if self.members == 1 else Committee(made)
 
     def _coefficients(self, width: int, depth: int) -> nn.Module:
-        parts, singular = self.rep.parts, self.form.singular
-        if self.features:
-            legs = [len(t.legs) for part in parts for t in part.terms(singular)]
-            counts = self.point_scalars, self.sample_scalars, self.set_like
-            functions = features_for(
-                legs, self.points, *counts, self.features, self.settings["seed"], degree=self.degree
-            )
-            return LinearCoefficients(functions, parts, self.points, singular)
+        shapes, seed, directions = self.basis.shapes, self.settings["seed"], self._directions
         if self.set_like:
-            return SetCoefficients(parts, self.point_scalars, self.sample_scalars, width, depth, singular)
-        scalars = self.points * self.point_scalars + self.sample_scalars
-        return TupleCoefficients(self.points, self.points, parts, scalars, width, depth, singular)
+            # products with fixed directions are scalars of the points
+            counts = self.point_scalars + directions, self.sample_scalars
+            if not self.features:
+                lively = self.basis.fillings if self.basis.handed else 0
+                return SetCoefficients(shapes, *counts, width, depth, lively)
+            legs = [len(shape) for part in shapes for shape in part]
+            functions = features_for(
+                legs, self.points, *counts, True, self.features, seed, degree=self.degree
+            )
+            return LinearCoefficients(functions, shapes, self.points)
+        vectors, scalars = self.points + directions, self.points * self.point_scalars + self.sample_scalars
+        if not self.features:
+            return TupleCoefficients(vectors, shapes, scalars, width, depth)
+        room = max(8, self.features // sum(prod(shape) for part in shapes for shape in part))
+        return LinearCoefficients(
+            TupleFeatures(vectors, scalars, room, seed, degree=self.degree), shapes, vectors
+        )
+
+    @property
+    def _directions(self) -> int:
+        return 0 if self.broken is None else len(self.broken.symmetry.directions)
+
+    def _basis(self) -> TupleBasis:
+        """What outputs are assembled from; sets D, the signs of axial vectors, where some are and some are not."""
+        directions, parts = self._directions, self.rep.parts
+        polar = directions > 0 or len(self.axial) < self.points
+        signs: Tensor | None = None
+        if self.axial and polar and not self.special:
+            signs = torch.ones(1 if self.set_like else self.points, 1)
+            signs[list(self.axial)[: len(signs)]] = -1.0
+        self.register_buffer("turned", signs, persistent=False)
+        halves = [used_halves(part, self.n, self.special, polar, len(self.axial) > 0) for part in parts]
+        if self.set_like:
+            return SetBasis(parts, self.n, self.points, directions, halves, self.form.singular)
+        own = None if self.broken is None else self.broken.own
+        vectors = directions + (self.points if own is None else len(own))
+        return TupleBasis(parts, self.n, vectors, halves, self.form.singular)
 
     def convex_stages(self) -> list[list[nn.Parameter]]:
         """Weights the output is (nearly) linear in, from the simplest on: constants, linear, quadratic and deep."""
@@ -131,10 +205,20 @@ class EquivariantNet(nn.Module):
 
     def values(self, X: Tensor, scalars: tuple[Tensor | None, Tensor | None]) -> list[Tensor]:
         """The parts of the output for scaled tuples ``(batch, p, n)``."""
-        coefficients = self.coefficients(self.form.gram(X) / self.n**0.5, *scalars)
-        metric = self.form.metric()
-        lowered = self.form.lowered(X) if any(part.down for part in self.rep.parts) else X
-        return [part.assemble(c, X, lowered, metric) for part, c in zip(self.rep.parts, coefficients)]
+        here = self._halves(X, scalars)
+        if self.turned is None:
+            return [joined(part, half, None) for part, half in zip(self.rep.parts, here)]
+        there = self._halves(X * self.turned, scalars)
+        return [joined(part, *both) for part, both in zip(self.rep.parts, zip(here, there))]
+
+    def _halves(self, X: Tensor, scalars: tuple[Tensor | None, Tensor | None]) -> list[Halves]:
+        point, sample = scalars
+        if self.broken is None:
+            gram, vectors = self.form.gram(X), X
+        else:
+            gram, vectors, point = self.broken.invariants(self.form, X, point, self.set_like)  # type: ignore
+        coefficients = self.coefficients(gram / self.n**0.5, point, sample)
+        return self.basis.assemble(coefficients, vectors, self.form)
 
     def forward(
         self, x: Tensor, point_scalars: Tensor | None = None, sample_scalars: Tensor | None = None
@@ -150,11 +234,16 @@ class EquivariantNet(nn.Module):
         raw = self.values(X / self.x_scale, (point, sample))
         scaled = [v * self.y_scale[i] for i, v in enumerate(raw)]
         for i, part in enumerate(self.rep.parts):
-            if part.rank == 0:  # only scalars may be shifted
+            if self._is_number(part):  # only scalars may be shifted
                 scaled[i] = scaled[i] + self.y_shift[i]
         return self.rep.join(scaled) if isinstance(self.rep, DirectSum) else scaled[0]
 
+    def _is_number(self, part: Any) -> bool:
+        """Whether no element of the group changes such an output."""
+        return part.rank == 0 and (self.special or not part.odd)
+
     def _tuples(self, x: Tensor) -> Tensor:
+        """Inputs, checked, as tuples ``(batch, p, n)`` about the origin."""
         if not isinstance(x, Tensor):
             raise TypeError(f"x is a {type(x).__name__}: give a torch tensor, e.g. torch.as_tensor(x)")
         checks.require_vectors(x, self.n)
@@ -168,7 +257,7 @@ class EquivariantNet(nn.Module):
             )
         if self.check_values and not torch.compiler.is_compiling():
             checks.require_finite(x, "x")
-        return x
+        return x if self.broken is None else self.broken.centred(x)
 
     def _scalars(self, s: Tensor | None, what: str, shape: tuple[int, ...], shift: Tensor) -> Tensor | None:
         if s is None:
@@ -204,25 +293,20 @@ class EquivariantNet(nn.Module):
         of x is chosen by the inner products, which are all that the weights see, so it does not depend on the frame.
         """
         X = self._tuples(x)
-        self.x_scale.fill_(_positive((X * X).mean().sqrt()))
-        if isinstance(self.form, FixedForm):
-            p, n = X.shape[1], self.n
-            isotropic = (n + 2 + p - 1) * n / p  # mean square of Euclidean inner products of N(0, I) vectors
-            size = (self.form.gram(X / self.x_scale).square().mean() / isotropic) ** 0.25
-            self.x_scale.mul_(size.clamp_min(SMALLEST_SIZE))
+        if self.broken is not None and self.broken.several:
+            self.broken.calibrate_spaces(X)
+        else:
+            self.x_scale.fill_(unit_of(self.form, X))
+        if self._directions:
+            self.broken.calibrate_directions(self.form, X / self.x_scale)  # type: ignore
         parts = self.rep.split(y, self.n) if isinstance(self.rep, DirectSum) else [y]
         for i, (part, v) in enumerate(zip(self.rep.parts, parts)):
-            self.y_shift[i] = v.mean() if part.rank == 0 else 0.0
-            self.y_scale[i] = _positive((v - self.y_shift[i]).square().mean().sqrt())
+            self.y_shift[i] = v.mean() if self._is_number(part) else 0.0
+            self.y_scale[i] = positive((v - self.y_shift[i]).square().mean().sqrt())
         for s, shift in ((point_scalars, self.point_shift), (sample_scalars, self.sample_shift)):
             if s is not None:
                 flat = s.flatten(0, -2)
                 shift[0], shift[1] = (
                     flat.mean(0),
-                    torch.stack([_positive(c.std(unbiased=False)) for c in flat.T]),
+                    torch.stack([positive(c.std(unbiased=False)) for c in flat.T]),
                 )
-
-
-def _positive(scale: Tensor) -> Tensor:
-    """A unit to divide by: a scale of zero (constant data) leaves the data as it is."""
-    return torch.where(scale > 0, scale, torch.ones_like(scale))

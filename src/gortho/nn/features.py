@@ -6,13 +6,14 @@ and waves of them. A coefficient that is linear in such functions is fitted by o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
+from gortho.nn.invariants import Shapes
 from gortho.nn.tuples import SOFT, TupleFeatures, Waves, some_products
-from gortho.reps import Tensor as TensorRep
 
 
 class SetFeatures:
@@ -188,19 +189,23 @@ def combine(
 class LinearCoefficients(nn.Module):
     """Coefficients of a network that are linear in fixed features, for a tuple or a set."""
 
-    def __init__(
-        self, features: TupleFeatures | SetFeatures, parts: Sequence[TensorRep], points: int, singular: bool
-    ):
+    def __init__(self, features: TupleFeatures | SetFeatures, shapes: Shapes, points: int):
         super().__init__()
-        self.features, self.points = features, points
-        self.legs = [[len(t.legs) for t in part.terms(singular)] for part in parts]
+        self.features, self.shapes = features, shapes
         count = SetFeatures.INVARIANTS
         if isinstance(features, TupleFeatures):
             count = features.squares + points * (points - 1) // 2
         self.register_buffer("units", torch.ones(count))
-        flat = [number for part in self.legs for number in part]
         self.weights = nn.ParameterList(
-            nn.Parameter(torch.zeros(weight_shape(features, n, points))) for n in flat
+            nn.Parameter(
+                torch.zeros(
+                    (math.prod(shape), features.count)
+                    if isinstance(features, TupleFeatures)
+                    else weight_shape(features, len(shape), points)
+                )
+            )
+            for part in shapes
+            for shape in part
         )
 
     units: Tensor
@@ -210,7 +215,10 @@ class LinearCoefficients(nn.Module):
     ) -> list[list[Tensor]]:
         f = self.features(gram, point_scalars, sample_scalars, self.units)
         weights = iter(self.weights)
-        return [combine(f, [next(weights) for _ in part], part, gram.shape[1]) for part in self.legs]
+        if isinstance(f, Tensor):
+            return [[(f @ next(weights).mT).reshape(f.shape[0], *s) for s in part] for part in self.shapes]
+        legs = [[len(shape) for shape in part] for part in self.shapes]
+        return [combine(f, [next(weights) for _ in part], part, gram.shape[1]) for part in legs]
 
 
 def weight_shape(features: TupleFeatures | SetFeatures, legs: int, points: int) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from torch.nn.utils.parametrizations import orthogonal
 from gortho.forms import QuadraticForm, Signature
 from gortho.groups import haar, random_generator
 from gortho.reps import Metric
+from gortho.volume import Volumes
 
 
 class FixedForm(nn.Module):
@@ -27,22 +28,33 @@ class FixedForm(nn.Module):
         self.rank = form.n - form.signature.zero
         self.singular = form.signature.zero > 0
         for name, tensor in self._exact().items():
-            self.register_buffer(name, tensor.to(torch.get_default_dtype()))
+            stored = name != "raise_"  # it follows from the form, and saved networks are without
+            self.register_buffer(name, tensor.to(torch.get_default_dtype()), persistent=stored)
 
     frame: Tensor
     signs: Tensor
     lower: Tensor
     upper: Tensor
+    raise_: Tensor
 
     def _exact(self) -> dict[str, Tensor]:
-        """The buffers in float64; ``upper`` is empty for a singular form."""
+        """The buffers in float64; ``upper`` and ``raise_`` are empty for a singular form."""
         form = self.quadratic_form
         values, Q = torch.linalg.eigh(form.matrix)
         values = torch.where(values.abs() <= form.tolerance * values.abs().max(), 0.0, values)
         metric = Metric.of(form)
         upper = torch.empty(0) if metric.upper is None else metric.upper
-        frame = values.abs().sqrt()[:, None] * Q.T
-        return {"frame": frame, "signs": values.sign(), "lower": metric.lower, "upper": upper}
+        frame, raise_ = values.abs().sqrt()[:, None] * Q.T, torch.empty(0)
+        if not self.singular:  # S⁻¹J, of size √n
+            raise_ = Q / values.abs().sqrt() * values.sign()
+            raise_ = raise_ * (self.n**0.5 / torch.linalg.matrix_norm(raise_))
+        return {
+            "frame": frame,
+            "signs": values.sign(),
+            "lower": metric.lower,
+            "upper": upper,
+            "raise_": raise_,
+        }
 
     def _apply(self, fn: Any, recurse: bool = True) -> FixedForm:
         super()._apply(fn, recurse)
@@ -66,6 +78,10 @@ class FixedForm(nn.Module):
         """A and A⁻¹ for assembling outputs."""
         return Metric(self.lower, None if self.singular else self.upper)
 
+    def volumes(self, X: Tensor) -> Volumes:
+        """Partial volumes of ``(batch, p, n)``, through the standard frame, up to a factor (M15)."""
+        return Volumes(X @ self.frame.mT, self.frame.mT, self.raise_)
+
     def matrix(self) -> Tensor:
         """The gauge-fixed A."""
         return self.lower
@@ -73,6 +89,22 @@ class FixedForm(nn.Module):
     def value(self) -> QuadraticForm:
         """The form as a value."""
         return self.quadratic_form
+
+
+class FixedVectors(nn.Module):
+    """Known vectors ``(d, n)``; like a known form they are not stored, and come back in full when cast to float64."""
+
+    def __init__(self, vectors: Tensor):
+        super().__init__()
+        self.exact = vectors.double()
+        self.register_buffer("value", vectors.to(torch.get_default_dtype()), persistent=False)
+
+    value: Tensor
+
+    def _apply(self, fn: Any, recurse: bool = True) -> FixedVectors:
+        super()._apply(fn, recurse)
+        self.value = self.exact.to(self.value)
+        return self
 
 
 def random_signature(n: int, generator: torch.Generator) -> Signature:
@@ -170,6 +202,12 @@ class LearnableForm(nn.Module):
         sign = torch.linalg.det(regular.detach()).sign()
         scale = sign * self.n**0.5 / torch.linalg.matrix_norm(inverse)
         return Metric(A, inverse * scale)
+
+    def volumes(self, X: Tensor) -> Volumes:
+        """Partial volumes of ``(batch, p, n)``, with the adjugate for A⁻¹ (M15)."""
+        upper = self.metric().upper
+        assert upper is not None
+        return Volumes(X, torch.eye(self.n).to(X), upper)
 
     def value(self) -> QuadraticForm:
         """The form as it stands now, as a value."""

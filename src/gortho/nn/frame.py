@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gortho.nn.basis import even_shapes
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.invariants import TupleCoefficients
 
@@ -22,6 +23,7 @@ class FrameNet(EquivariantNet):
     """Equivariant network in the frame form, for ordered tuples and any output."""
 
     kind = "frame"
+    takes_symmetries = False
 
     def build(self, width: int, depth: int) -> None:
         if self.set_like:
@@ -34,7 +36,11 @@ class FrameNet(EquivariantNet):
             self.points * self.vectors
         )  # ⟨f_i, x_j⟩: functions of the Gram matrix, given to save learning them
         self.coefficients = TupleCoefficients(
-            self.points, self.vectors, self.rep.parts, scalars + coordinates, width, depth, self.form.singular
+            self.points,
+            even_shapes(self.rep.parts, self.vectors, self.form.singular),
+            scalars + coordinates,
+            width,
+            depth,
         )
 
     def frame_vectors(self, X: Tensor) -> tuple[Tensor, Tensor]:

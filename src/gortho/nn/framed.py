@@ -59,8 +59,9 @@ class InFrame(nn.Module):
         back = self.back.expand(y.shape[0], -1, -1)
         if isinstance(self.rep, DirectSum):
             pieces = [
-                part.act_unchecked(back, v) if part.rank else v
+                part.act_unchecked(back, v) if part.rank or part.odd else v
                 for part, v in zip(self.rep.parts, self.rep.split(y, self.n))
             ]
             return self.unit * self.rep.join(pieces)
-        return self.unit * (self.rep.act_unchecked(back, y) if self.rep.parts[0].rank else y)  # type: ignore
+        only = self.rep.parts[0]
+        return self.unit * (only.act_unchecked(back, y) if only.rank or only.odd else y)

@@ -12,11 +12,13 @@ many samples at a time however few the features are.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import torch
 from torch import Tensor, nn
 
-from gortho.reps import Tensor as TensorRep
+#: Shapes of coefficients without their axis of samples, by part of the output and by term.
+Shapes = Sequence[Sequence[tuple[int, ...]]]
 
 #: Invariants beyond this size are all alike to the deep part; with calibrated units they are of order one.
 LARGEST = 1e18
@@ -118,24 +120,14 @@ class TupleCoefficients(nn.Module):
 
     Args:
         points: number of input vectors k.
-        vectors: number of vectors the legs run over (k for the basis form).
-        parts: the tensors to be built; ``singular`` drops terms with A⁻¹.
+        shapes: shapes of the coefficients, for each term of each tensor to be built (`gortho.nn.basis`).
         scalars: number of given scalars, per point and per sample, all laid flat.
     """
 
-    def __init__(
-        self,
-        points: int,
-        vectors: int,
-        parts: Sequence[TensorRep],
-        scalars: int,
-        width: int,
-        depth: int,
-        singular: bool = False,
-    ):
+    def __init__(self, points: int, shapes: Shapes, scalars: int, width: int, depth: int):
         super().__init__()
-        self.shapes = [[(vectors,) * len(t.legs) for t in part.terms(singular)] for part in parts]
-        self.counts = [vectors ** len(t.legs) for part in parts for t in part.terms(singular)]
+        self.shapes = shapes
+        self.counts = [prod(shape) for part in shapes for shape in part]
         features = points * (points + 1) // 2 + scalars
         self.products = Products(features, width)
         self.deep = GatedMLP(features + width, width, depth)

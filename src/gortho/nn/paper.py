@@ -25,6 +25,7 @@ class PaperNet(EquivariantNet):
     """The paper's decomposition with a learnt φ_s (Theorems 4.2 and 4.4). Not equivariant."""
 
     kind = "paper"
+    takes_symmetries = False
 
     def build(self, width: int, depth: int) -> None:
         if self.set_like:

@@ -7,13 +7,15 @@ Inside, channels come first and samples last, ``(channels, k, samples)``; see `g
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
 
-from gortho.nn.invariants import Columns, Products, Readout, embedding
-from gortho.reps import Tensor as TensorRep
+from gortho.nn.invariants import Columns, Products, Readout, Shapes, embedding
+
+#: Weights of coefficients of points start at this share of the usual size.
+SMALL_START = 0.01
 
 
 def _gate(h: Tensor) -> tuple[Tensor, Tensor]:
@@ -27,20 +29,21 @@ class SetCoefficients(nn.Module):
 
     ``width`` is that of the widest layer, a gated one of the whole; the whole carries half as many channels, a
     point an eighth and a pair a thirty-second, since there are k points and k² pairs to one whole. Short polynomials
-    go to the readouts directly; only the deep part sees the invariants embedded.
+    go to the readouts directly; only the deep part sees the invariants embedded. ``shapes`` has an axis for each leg;
+    the last ``lively`` coefficients of points do not start near zero.
     """
 
     def __init__(
         self,
-        parts: Sequence[TensorRep],
+        shapes: Shapes,
         point_scalars: int,
         sample_scalars: int,
         width: int,
         depth: int,
-        singular: bool = False,
+        lively: int = 0,
     ):
         super().__init__()
-        self.legs = [[len(t.legs) for t in part.terms(singular)] for part in parts]
+        self.legs = [[len(shape) for shape in part] for part in shapes]
         flat = [legs for part in self.legs for legs in part]
         whole, point, pair = max(8, width // 2), max(8, width // 8), max(4, width // 32)
         rank = 4  # number of products of per-point coefficients in c_ij…
@@ -68,7 +71,11 @@ class SetCoefficients(nn.Module):
         if any(self.points):
             self.point_up = Columns(features + pair, 2 * point, bias=False)
             self.point_whole = Columns(whole, 2 * point)
-            self.point_readout = Readout(features, products, point, sum(self.points), scale=0.01)
+            self.point_readout = Readout(features, products, point, sum(self.points), scale=SMALL_START)
+            if lively:
+                with torch.no_grad():
+                    for layer in (self.point_readout.linear, self.point_readout.deep):
+                        layer.weight[-lively:] /= SMALL_START
         if self.pairs:
             self.pair_readout = Columns(pair, self.pairs)
             nn.init.zeros_(self.pair_readout.weight)

@@ -1,0 +1,89 @@
+"""What breaks a symmetry inside a network: fixed directions, an origin, several spaces (M16, M17)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from gortho.nn.form import FixedForm, FixedVectors
+from gortho.nn.units import SMALLEST_SIZE, positive, unit_of
+from gortho.symmetry import Symmetry
+
+
+class Broken(nn.Module):
+    """Directions as constant vectors beside those of a sample, an origin to subtract, a form for each space.
+
+    Args:
+        symmetry: the symmetry.
+        output_space: number of the form of the output.
+    """
+
+    def __init__(self, symmetry: Symmetry, output_space: int = 0):
+        super().__init__()
+        self.symmetry = symmetry
+        #: Places of the vectors that live where the output does; None for all.
+        self.own = [i for i, space in enumerate(symmetry.spaces) if space == output_space] or None
+        self.several = len(symmetry.forms) > 1
+        if self.several:
+            self.forms = nn.ModuleList(FixedForm(form) for form in symmetry.forms)
+            self.register_buffer("space_scale", torch.ones(len(symmetry.forms)))
+            kinds = torch.nn.functional.one_hot(torch.tensor(symmetry.spaces)).mT.float()
+            self.register_buffer("kinds", kinds, persistent=False)
+        if symmetry.origin is not None:
+            self.origin = FixedVectors(symmetry.origin)
+        if len(symmetry.directions):
+            self.directions = FixedVectors(symmetry.directions)
+            self.register_buffer("direction_scale", torch.ones(len(symmetry.directions)))
+
+    @classmethod
+    def of(cls, symmetry: Symmetry, output_space: int = 0) -> Broken | None:
+        """What breaks this symmetry, if anything does."""
+        none = symmetry.origin is None and not symmetry.spaces and not len(symmetry.directions)
+        return None if none else cls(symmetry, output_space)
+
+    space_scale: Tensor
+    kinds: Tensor
+    direction_scale: Tensor
+
+    def centred(self, x: Tensor) -> Tensor:
+        """x - c."""
+        return x if self.symmetry.origin is None else x - self.origin.value
+
+    def invariants(
+        self, form: FixedForm, X: Tensor, point: Tensor | None, set_like: bool
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The Gram matrix, the vectors to build outputs from, and the scalars of the points.
+
+        In a tuple directions count as vectors; in a set their products ⟨s, x_i⟩ are scalars of the points.
+        """
+        if self.several:
+            X = X / (self.space_scale @ self.kinds)[:, None]
+            blocks = [each.gram(X * kind[:, None]) for each, kind in zip(self.forms, self.kinds)]  # type: ignore
+            return torch.stack(blocks).sum(0), X[:, self.own], point
+        if not len(self.symmetry.directions):
+            return form.gram(X), X, point
+        fixed = (self.directions.value * self.direction_scale[:, None]).expand(X.shape[0], -1, -1)
+        together = torch.cat([X, fixed], 1)
+        gram, k = form.gram(together), X.shape[1]
+        if not set_like:
+            return gram, together, point
+        along = gram[:, :k, k:] / form.n**0.5
+        return gram[:, :k, :k], together, along if point is None else torch.cat([point, along], -1)
+
+    @torch.no_grad()
+    def calibrate_spaces(self, X: Tensor) -> None:
+        """Give each space a unit of its own: no group mixes them."""
+        for place, (form, kind) in enumerate(zip(self.forms, self.kinds)):
+            self.space_scale[place] = unit_of(form, X[:, kind > 0])  # type: ignore
+
+    @torch.no_grad()
+    def calibrate_directions(self, form: FixedForm, X: Tensor) -> None:
+        """Give directions a length at which their products with each other and with the vectors are of order one."""
+        vectors, directions = X @ form.frame.mT, self.directions.value @ form.frame.mT
+        along = ((vectors * form.signs) @ directions.mT).square().mean((0, 1)).sqrt()
+        own = (directions.square() * form.signs).sum(1).abs().sqrt()
+        # as units do, lengths follow products that are small by cancellation only so far
+        sizes = directions.norm(dim=1) * vectors.square().mean().sqrt()
+        along = torch.maximum(along, SMALLEST_SIZE * sizes)
+        root = form.n**0.5
+        self.direction_scale.copy_(1 / positive(torch.maximum(along / root, own / root**0.5)))

@@ -1,0 +1,53 @@
+"""Terms: the ways to build a tensor from vectors and the metric (M4, M5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+LETTERS = "abcdefgh"  # tensor indices
+POINTS = "ijklmnop"  # legs, each running over the input vectors
+
+
+@dataclass(frozen=True)
+class Term:
+    """One way to build a tensor: which index positions are paired by the metric, which are legs."""
+
+    pairs: tuple[tuple[int, int], ...]
+    legs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What assembling needs of a form: A, and A⁻¹ up to a factor (None when A is singular)."""
+
+    lower: torch.Tensor
+    upper: torch.Tensor | None
+
+    @classmethod
+    def of(cls, form: Any, like: torch.Tensor | None = None) -> Metric:
+        """The metric of a `QuadraticForm`, with the adjugate scaled to ‖·‖_F = √n for A⁻¹."""
+        A = form.matrix if like is None else form.matrix.to(like)
+        if form.signature.zero:
+            return cls(A, None)
+        inverse = torch.linalg.inv(form.matrix)
+        inverse = inverse * (
+            torch.linalg.det(form.matrix).sign() * form.n**0.5 / torch.linalg.matrix_norm(inverse)
+        )
+        return cls(A, inverse.to(A))
+
+
+@lru_cache
+def matchings(positions: tuple[int, ...]) -> tuple[Term, ...]:
+    """Every way to pair up some of the positions; the rest are legs."""
+    if not positions:
+        return (Term((), ()),)
+    first, rest = positions[0], positions[1:]
+    found = [Term(t.pairs, (first, *t.legs)) for t in matchings(rest)]
+    for partner in rest:
+        others = tuple(p for p in rest if p != partner)
+        found += [Term(((first, partner), *t.pairs), t.legs) for t in matchings(others)]
+    return tuple(found)
