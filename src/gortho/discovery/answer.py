@@ -58,7 +58,7 @@ def answer(
     if comparison is not None and not interrupted:
         evidence = gathered(form, comparison, A, zero, posed, noise)
         verdict, reason, advice = judge(evidence, candidate.group_name, tolerance)
-        sure = confidence(evidence) if verdict is Verdict.FOUND else 0.0
+        sure = confidence(evidence, verdict)
     notices = [*notices, *_few_notice(evidence, samples, posed, seed)]
     if found.wins is not None and found.errors is Errors.RELATIVE:
         notices.append(

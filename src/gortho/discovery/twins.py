@@ -30,15 +30,13 @@ from gortho.discovery.models import (
     polynomial,
     squared_errors,
 )
-from gortho.discovery.predictor import Fitted, Parts, fit_network, linear_predictor
+from gortho.discovery.predictor import NETWORK_FROM, Fitted, Parts, fit_network, has_linear, linear_predictor
 from gortho.forms import QuadraticForm
 from gortho.nn.form import FixedForm
 from gortho.nn.plain import PlainNet
 from gortho.samples.values import Samples
 from gortho.training import predict
 
-#: A free network is trained only where the predictor leaves more than this share of the variance unexplained.
-NETWORK_FROM = 1e-3
 #: The share of held-out samples, with the largest errors of either side, that may rule a comparison.
 WORST = 0.01
 
@@ -113,7 +111,7 @@ def compare(
     if _unit_free(parts.train):
         invariants = Invariants.of(fitted.form.matrix, parts.train)
         twins += _side(invariants, parts, left, own, seed)
-    elif not fitted.form.signature.zero:
+    elif has_linear(fitted.form, parts.train.rep):
         rest = linear_predictor(fitted.form, left.train, seed + 1).network
         corrected = [p + predict(rest, *s.inputs) for p, s in zip(own[1:], (left.validation, left.held_out))]
         twins.append(_model("equivariant, corrected", parts, corrected))
