@@ -37,6 +37,7 @@ def evidence(m=None, **changes):
         samples=1000,
         held_out=120,
         own_unexplained=m.unexplained,
+        direct_unexplained=10 * m.unexplained,
         twin="equivariant",
         free="kernel ridge",
         everyone=m,

@@ -104,6 +104,7 @@ def gathered(
         samples=len(posed.parts.train),
         held_out=len(posed.parts.held_out),
         own_unexplained=c.own_unexplained,
+        direct_unexplained=c.direct_unexplained,
         twin=c.twin.name,
         free=c.free.name,
         everyone=c.everyone,

@@ -202,6 +202,7 @@ def _discover(
                         clock=clock,
                         progress=watched,
                         given=posed.measured,
+                        axes=posed.frame.inverse,
                     )
             if settings.members > 1 and fitted.kind is not Kind.POLYNOMIAL and not posed.classes:
                 with clock.stage("members"):

@@ -75,6 +75,7 @@ class Evidence:
     samples: int
     held_out: int
     own_unexplained: float  # relative mean squared error of the predictor
+    direct_unexplained: float  # of the best model of the coordinates that knows nothing of the predictor
     twin: str  # the best model of the form's invariants
     free: str  # the best model of the coordinates
     everyone: Measured
