@@ -141,12 +141,13 @@ def confidence(e: Evidence) -> float:
     """Probability that the signature is right and the form is not an artefact, from the evidence.
 
     The product of: no eigenvalue has changed its sign by chance (normal, by its error from refits), the share of
-    refits, the found form counted as one of them, that have its signature, and how much the predictor explains.
+    refits, the found form counted as one of them, that have its signature, and how much the predictor explains; not of
+    labels, which leave much to chance whatever the form.
     """
     sign = 1 - 2 * norm.sf(min(e.weakest_eigenvalue, 40.0))
     refits = len(e.refit_distances)
     votes = (e.signature_votes * refits + 1) / (refits + 1) if refits else 0.5
-    explained = 1 - min(1.0, e.typical.unexplained / MAX_UNEXPLAINED) ** 2
+    explained = 1.0 if e.classes else 1 - min(1.0, e.typical.unexplained / MAX_UNEXPLAINED) ** 2
     return float(max(0.0, min(0.999, sign * votes * explained)))
 
 
