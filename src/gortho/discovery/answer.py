@@ -21,7 +21,7 @@ from gortho.discovery.result import Discovery, Peer, Provenance, Restart
 from gortho.discovery.search import Errors
 from gortho.discovery.spreads import certificate, given_errors, spread
 from gortho.discovery.twins import Comparison, Model
-from gortho.discovery.verdict import Evidence, Verdict, confidence, few_samples, judge
+from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict, confidence, few_samples, judge
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.samples.frame import form_distance
@@ -77,7 +77,7 @@ def answer(
         sure,
         repr(samples.rep),
         samples.names,
-        provenance(samples, seed, clock, found.errors, None if fitted is None else fitted.kind),
+        provenance(samples, seed, clock, found.errors, None if fitted is None else fitted.kind, tolerance),
         candidate=candidate,
         entry_errors=entry,
         eigenvalue_errors=eigen,
@@ -187,7 +187,12 @@ def _losses(posed: Posed, c: Comparison, form: QuadraticForm) -> tuple[tuple[Pee
 
 
 def provenance(
-    samples: Samples, seed: int, clock: Clock, errors: Errors = Errors.ABSOLUTE, kind: Kind | None = None
+    samples: Samples,
+    seed: int,
+    clock: Clock,
+    errors: Errors = Errors.ABSOLUTE,
+    kind: Kind | None = None,
+    tolerance: float = TOLERANCE,
 ) -> Provenance:
     """What was given, and how the answer was found."""
     import gortho
@@ -199,4 +204,5 @@ def provenance(
         "python": platform.python_version(),
     }
     stages = dict(clock.seconds) | {"rest": max(0.0, clock.total - sum(clock.seconds.values()))}
-    return Provenance(len(samples), samples.points, samples.n, seed, errors, kind, stages, versions)
+    size = len(samples), samples.points, samples.n
+    return Provenance(*size, seed, errors, kind, stages, versions, tolerance=tolerance)

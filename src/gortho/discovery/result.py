@@ -19,7 +19,7 @@ from gortho.discovery import display
 from gortho.discovery.defect import Defect
 from gortho.discovery.predictor import Kind
 from gortho.discovery.search import Errors
-from gortho.discovery.verdict import Evidence, Verdict
+from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict
 from gortho.forms import ZERO_TOLERANCE, QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.report.words import with_interval
@@ -77,6 +77,7 @@ class Provenance:
     stages: dict[str, float] = field(default_factory=dict)  # seconds
     versions: dict[str, str] = field(default_factory=dict)
     source: Source | None = None
+    tolerance: float = TOLERANCE  # the share of variance that a form may be broken by
 
     @property
     def seconds(self) -> float:
@@ -90,6 +91,7 @@ class Provenance:
             "vectors in a sample": f"{self.points}",
             "dimension": f"{self.n}",
             "errors": self.errors.value,
+            "tolerance": f"{self.tolerance:g} of the variance",
             "seed": f"{self.seed}",
             "seconds": f"{self.seconds:.1f}",
             "seconds by stage": ", ".join(f"{name} {s:.1f}" for name, s in self.stages.items()),

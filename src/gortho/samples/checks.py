@@ -106,6 +106,18 @@ def weights_of(sample_weight: Any, y_error: Any, rows: int) -> np.ndarray | None
     return values / values.mean()
 
 
+def errors_of(y_error: Any, weights: np.ndarray, of: np.ndarray) -> np.ndarray:
+    """Errors ``(N,)`` of samples by their weights, some of those that came from errors.
+
+    >>> errors_of([1.0, 2.0], weights_of(None, [1.0, 2.0], 2), np.array([0.4]))
+    array([2.])
+    """
+    values = np.asarray(y_error, dtype=np.float64)
+    first = values.reshape(len(weights), -1)[0] if values.ndim else values
+    largest = np.abs(first).max()
+    return largest * np.sqrt(np.square(first / largest).mean() * weights[0] / of)  # weights are 1/error²
+
+
 def check_inputs(
     X: Any,
     point_scalars: Any = None,

@@ -9,12 +9,11 @@ import numpy as np
 import pandas as pd
 
 from gortho.reps import DirectSum, Scalar
+from gortho.samples.coding import MAX_CLASSES
 from gortho.samples.errors import DataError
 
 #: Samples of each class, at least.
 MIN_OF_CLASS = 10
-#: More classes than this are taken for a mistake: a number, not a class.
-MAX_CLASSES = 50
 
 
 def as_labels(y: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
