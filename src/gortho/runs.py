@@ -245,6 +245,7 @@ def summary(found: Discovery) -> dict[str, Any]:
         "approximate": found.approximate,
         "defect": asdict(found.defect),
         "tolerance": found.provenance.tolerance,
+        "violation": None if found.violation is None else asdict(found.violation),
         "classes": list(found.classes) or None,
         "output": found.output,
         "names": list(found.names),

@@ -19,9 +19,11 @@ from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Kind
 from gortho.discovery.result import Discovery, Peer, Provenance, Restart
 from gortho.discovery.search import Errors
+from gortho.discovery.settling import settling
 from gortho.discovery.spreads import certificate, given_errors, spread
 from gortho.discovery.twins import Comparison, Model
 from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict, confidence, few_samples, judge
+from gortho.discovery.violation import violation
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.samples.frame import form_distance
@@ -53,12 +55,17 @@ def answer(
     """Judge, and put everything together."""
     found, matrices = form.search, form.refits
     candidate = posed.out(A)
-    evidence = None
+    evidence = seen = None
     verdict, (reason, advice), sure = Verdict.UNDERDETERMINED, INTERRUPTED, 0.0
     if comparison is not None and not interrupted:
         evidence = gathered(form, comparison, A, zero, posed, noise)
         verdict, reason, advice = judge(evidence, candidate.group_name, tolerance)
         sure = confidence(evidence) if verdict is Verdict.FOUND else 0.0
+        seen = None if evidence.broken is None else violation(posed, comparison, A)
+        if verdict is Verdict.NONE:
+            reason = f"{reason} {seen}"
+        if verdict is Verdict.UNDERDETERMINED:
+            advice = f"{advice} {settling(evidence, comparison, posed, A, matrices)}".strip()
     notices = [*notices, *_few_notice(evidence, samples, posed, seed)]
     if found.wins is not None and found.errors is Errors.RELATIVE:
         notices.append(
@@ -90,6 +97,7 @@ def answer(
         ),
         notices=tuple(notices),
         classes=posed.classes,
+        violation=seen,
         **shown,
     )
 

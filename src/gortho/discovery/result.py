@@ -20,6 +20,7 @@ from gortho.discovery.defect import Defect
 from gortho.discovery.predictor import Kind
 from gortho.discovery.search import Errors
 from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict
+from gortho.discovery.violation import Violation
 from gortho.forms import ZERO_TOLERANCE, QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.report.words import with_interval
@@ -123,6 +124,7 @@ class Discovery:
         restarts: where the starts of the search ended, the best first.
         provenance: samples, seed, errors, times, versions.
         columns: names of the columns that x came from, which `predict` finds in a data frame.
+        violation: what a broken law does instead, where it is broken beyond doubt.
     """
 
     verdict: Verdict
@@ -147,6 +149,7 @@ class Discovery:
     notices: tuple[str, ...] = ()
     classes: tuple[Any, ...] = ()
     columns: tuple[str, ...] = ()  # of the table that x came from
+    violation: Violation | None = None
 
     @property
     def form(self) -> QuadraticForm | None:
