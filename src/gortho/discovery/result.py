@@ -271,6 +271,13 @@ class Discovery:
             Verdict.FOUND: "",
         }[self.verdict]
 
+    def exactly(self) -> str:
+        """How exactly the form is kept, in words."""
+        words = str(self.defect)
+        return (
+            words.replace("of the variance", "of the log loss that is explained") if self.classes else words
+        )
+
     def __str__(self) -> str:
         lines = [f"{self.verdict.name}: {self.headline()}"]
         if self.candidate is not None:
@@ -278,10 +285,7 @@ class Discovery:
             lines.append(f"  {label}: {self.law()}   [{self.candidate.group_name}]")
             lines.append(f"  {self._eigenvalue_words()}")
         if self.evidence is not None:
-            exactly = str(self.defect)
-            if self.classes:
-                exactly = exactly.replace("of the variance", "of the log loss that is explained")
-            lines.append(f"  how exactly: {exactly}")
+            lines.append(f"  how exactly: {self.exactly()}")
         lines += [_sentences(f"  why: {self.reason}"), _sentences(f"  next: {self.advice}")]
         for peer in self.peers:
             if self.classes:

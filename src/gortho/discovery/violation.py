@@ -180,7 +180,7 @@ def _invariants(posed: Posed, A: Tensor) -> list[tuple[str, np.ndarray]]:
     if points == 1:
         return [("q(x)", gram[:, 0, 0])]
     pairs = itertools.combinations_with_replacement(range(points), 2)
-    return [(f"x{i}·x{j}", gram[:, i, j]) for i, j in pairs]
+    return [(f"q of {i}, {j}" if i < j else f"q of vector {i}", gram[:, i, j]) for i, j in pairs]
 
 
 def violation_from(content: dict[str, Any]) -> Violation:
