@@ -56,6 +56,8 @@ class Defect:
         if not self.low > 0:
             if not self.high < 1:
                 return "how far it is violated is open"
+            if self.high < ROUNDING:
+                return "kept to rounding errors"
             return f"violated by less than {_percent(self.high)} % of the variance"
         return f"broken by {_percent(self.low)} to {_percent(self.high)} % of the variance"
 

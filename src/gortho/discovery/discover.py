@@ -121,7 +121,7 @@ def discover(
             confidence=0.0,
             output=repr(samples.rep),
             names=samples.names,
-            provenance=provenance(samples, seed, clock),
+            provenance=provenance(samples, seed, clock, tolerance=tolerance),
             notices=tuple(notices),
         )
     kind = Errors.ABSOLUTE if samples.classes else as_errors(errors)  # labels are right or wrong

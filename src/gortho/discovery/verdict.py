@@ -42,8 +42,8 @@ ZERO_BOUND = 0.005
 SIGN_ERRORS = 3.0
 
 #: Logistic regression of right against wrong FOUND, fitted to the development seeds of the calibration benchmark: for
-#: each decade of what is left over, each decade of the refits' spread, and a form that is broken a little.
-CALIBRATION = {"constant": -2.27, "left over": -0.57, "spread": -1.45, "broken": -1.91}
+#: each decade of what is left over, each decade of the refits' spread, a form that is broken a little, and classes.
+CALIBRATION = {"constant": -2.27, "left over": -0.57, "spread": -1.45, "broken": -1.91, "classes": 3.0}
 #: Smaller shares and spreads than these say no more.
 SMALLEST_LEFT, SMALLEST_SPREAD = 1e-5, 1e-4
 #: Nothing is claimed with more confidence: some hundred problems cannot tell.
@@ -160,9 +160,11 @@ def confidence(e: Evidence, verdict: Verdict) -> float:
         return 0.0
     if verdict is Verdict.NONE:
         return NONE_RIGHT
-    left = e.defect.high if e.classes else e.left_over
     score = CALIBRATION["constant"]
-    score += CALIBRATION["left over"] * math.log10(max(left, SMALLEST_LEFT))
+    if e.classes:  # labels leave much to chance, whatever the form
+        score += CALIBRATION["classes"]
+    else:
+        score += CALIBRATION["left over"] * math.log10(max(e.left_over, SMALLEST_LEFT))
     score += CALIBRATION["spread"] * math.log10(max(e.spread, SMALLEST_SPREAD))
     score += CALIBRATION["broken"] * (e.broken is not None)
     return min(1 / (1 + math.exp(-score)), MOST_CONFIDENT)
