@@ -90,7 +90,8 @@ def weights_of(sample_weight: Any, y_error: Any, rows: int) -> np.ndarray | None
     name, given = ("sample_weight", sample_weight) if y_error is None else ("y_error", y_error)
     if given is None:
         return None
-    values = np.full(rows, float(given)) if np.ndim(given) == 0 else as_float64(given, name)
+    one = as_array(given, name)
+    values = np.full(rows, float(one)) if one.ndim == 0 else as_float64(given, name)
     if len(values) != rows:
         raise DataError(f"{name} has {len(values)} rows and y has {rows}: give one for each sample")
     if y_error is not None:
