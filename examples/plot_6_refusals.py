@@ -64,8 +64,8 @@ print(aware)
 
 # %%
 # Left: the verdicts, and how much of the variance the best model of inner products and the best model of
-# coordinates leave unexplained on samples that they have not seen. Right: what the predictors leave over. Without the field it follows the position along the
-# field: that is the missing direction.
+# coordinates leave unexplained on samples that they have not seen. Right: what the predictors leave over. Without
+# the field it follows the position along the field: that is the missing direction.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3.3), layout="constrained", width_ratios=[1.2, 1])
 answers = {"field not passed": unaware, "25 samples": few, "field passed": aware}
