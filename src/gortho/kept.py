@@ -176,13 +176,13 @@ def _of_samples(y: Any, X: Any, output: str | Rep, seed: int) -> tuple[Infinites
     frame = Frame.of(samples.x)
     inside = samples.in_frame(frame)
     train, held_out = inside.split([len(samples) - len(samples) // 5, len(samples) // 5], seed)
-    tables = [Table.of(coordinates(part), part) for part in (train, held_out)]
-    fit = KernelRidge.fit(*tables)
+    known, asked = (Table.of(coordinates(part), part) for part in (train, held_out))
+    fit = KernelRidge.fit(known, asked)
     size = inside.x.square().sum((1, 2))
     Z = inside.x[size <= size.quantile(INNER)]
     shape = samples.y.shape[1:]
     law = InfinitesimalLaw(lambda z: fit(z.flatten(1)).reshape(-1, *shape), Z, samples.rep)
-    return law, frame, tables[1].error(fit(tables[1].inputs)) / max(held_out.variance, 1e-300)
+    return law, frame, asked.error(fit(asked.inputs)) / max(held_out.variance, 1e-300)
 
 
 def _table(law: InfinitesimalLaw, frame: Frame, names: tuple[str, ...], unexplained: float | None) -> Kept:
