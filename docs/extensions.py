@@ -17,7 +17,10 @@ RESULTS, TESTS = HERE.parent / "results", HERE.parent / "tests"
 COLON = "\u2236"  # a sign that no docstring has
 API = {  # pages of the reference: title, and modules or packages
     "discovery": ("Discovery", ["discovery", "level", "kept"]),
-    "forms": ("Forms, groups, representations", ["forms", "groups", "reps", "symmetry", "stabiliser", "notation", "terms", "volume"]),
+    "forms": (
+        "Forms, groups, representations",
+        ["forms", "groups", "reps", "symmetry", "stabiliser", "notation", "terms", "volume"],
+    ),
     "networks": ("Networks and training", ["nn", "training", "solvers", "checkpoints", "testing"]),
     "estimators": ("scikit-learn estimators", ["estimators"]),
     "data": ("Files, saved runs, report", ["samples", "runs", "report"]),
