@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,8 +97,12 @@ def run(problem: dict) -> dict:
         row["right"] = found.verdict.name == "FOUND" and found.candidate.signature == task.form.signature
         row["d_PA"] = found.candidate.algebra_distance(task.form)
     if found.evidence is not None:
-        row |= {k: v for k, v in asdict(found.evidence).items() if k != "refit_distances"}
-        row["spread"] = found.evidence.spread
+        e = found.evidence
+        row |= {
+            "unexplained": e.typical.unexplained,
+            "free_unexplained": e.typical.free_unexplained,
+            "spread": e.spread,
+        }
     return row
 
 

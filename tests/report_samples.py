@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from gortho.report import ErrorRow, ReportData, RestartRow
+from gortho.report import ErrorRow, ProfileRow, ReportData, RestartRow, TwinRow
 
 HOSTILE = '<script>alert("x")</script> $\\frac{$ & {{ 7 * 7 }}'
 
@@ -103,6 +103,52 @@ def none():
     )
 
 
+def violated():
+    """Return a report on a form that is broken along one coordinate."""
+    at = tuple(np.linspace(-2, 2, 12))
+    rows = [
+        ProfileRow(name, share, at, tuple(share * np.array(at)), (0.1,) * 12)
+        for name, share in (("the direction", 0.61), ("E", 0.01), ("px", 0.0), ("py", 0.6), ("q(x)", 0.02))
+    ]
+    return dataclasses.replace(
+        none(),
+        defect=(0.2, 0.55),
+        defect_words="broken by 20 to 55 % of the variance",
+        tolerance=0.003,
+        twins=[
+            TwinRow("Best of the invariants", "kernel ridge", 0.5, 0.02),
+            TwinRow("Best of the coordinates", "boosted trees", 0.1),
+            TwinRow("Gain of the second over the first", "", 0.4, 0.03),
+        ],
+        free_p=1e-20,
+        violation="What is left over follows the direction (0.00, 0.01, 1.00, 0.02): 61 % of it.",
+        profiles=rows,
+    )
+
+
+def approximate():
+    """Return a report on a form that is kept but for a little."""
+    changes = {"defect": (4e-4, 2e-3), "defect_words": "broken by 0.04 to 0.2 % of the variance"}
+    return dataclasses.replace(found(), tolerance=0.003, noise="0.1 % of the variance, given", **changes)
+
+
+def classes():
+    """Return a report on three classes, one of them with a hostile name."""
+    rng = np.random.default_rng(1)
+    logits = 3 * rng.standard_normal((600, 3))
+    p = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    truth = np.eye(3)[[rng.choice(3, p=row) for row in p]]
+    return dataclasses.replace(
+        found(),
+        classes=["signal", "background", HOSTILE],
+        true=truth.ravel(),
+        predicted=p.ravel(),
+        defect=(0.0, 0.02),
+        defect_words="violated by less than 2 % of the log loss that is explained",
+        tolerance=0.003,
+    )
+
+
 def underdetermined():
     """Return a report with no form and no predictor."""
     return ReportData(
@@ -157,6 +203,9 @@ SAMPLES = {
     "found": found,
     "wide": lambda: found(9),
     "none": none,
+    "violated": violated,
+    "approximate": approximate,
+    "classes": classes,
     "underdetermined": underdetermined,
     "broken": broken,
 }

@@ -727,3 +727,122 @@ def test_second_ctrl_c_leaves_at_once(running, tmp_path):
     process.send_signal(signal.SIGINT)
     output = process.communicate(timeout=60)[0]
     assert process.returncode == 130 and output == b""
+
+
+# ---- classes, errors of y, tolerance ----
+
+
+def test_the_tolerance_of_the_command_line_is_that_of_the_library():
+    from gortho.cli import searching
+    from gortho.discovery.verdict import TOLERANCE
+
+    assert searching.TOLERANCE == TOLERANCE
+
+
+def test_errors_of_y_and_the_tolerance_reach_the_search(tmp_path, recorded):
+    X = inputs()
+    path = save(tmp_path / "errors.csv", X=X, y=law(X), sigma=np.linspace(1, 2, 300), w=np.ones(300))
+    given = ["discover", path, "--tolerance", 0.01, "--x", "E,p"]
+    assert call(*given, "--y-error", "sigma").exit_code == 0
+    assert call(*given, "--weight", "w").exit_code == 0
+    errors, weights = recorded
+    assert np.allclose(errors["y_error"], np.linspace(1, 2, 300)) and errors["sample_weight"] is None
+    assert errors["tolerance"] == 0.01
+    assert weights["y_error"] is None and np.allclose(weights["sample_weight"], 1)
+
+
+def test_the_summary_tells_the_defect(found):
+    told = json.loads(found.stdout)
+    assert (
+        told["defect"]["low"] == 0 and 0 < told["defect"]["high"] < 1e-3 and told["defect"]["noise"] is None
+    )
+    assert told["approximate"] is False and told["classes"] is None and told["tolerance"] == 0.003
+
+
+def labels(X):
+    return np.where(law(X) > 0.2, "time", np.where(law(X) < -0.2, "space", "light"))
+
+
+@pytest.fixture(scope="module")
+def classified(folder):
+    """A saved run of three classes, and its summary."""
+    X = inputs(900)
+    path = save(folder / "classes.csv", X=X, kind=labels(X))
+    result = call(
+        "discover", path, "--y", "kind", "--output", "class", "--effort", "quick", "--json",
+        "--save", folder / "classes", "--report", folder / "classes.html",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    return folder / "classes", json.loads(result.stdout)
+
+
+def test_classes_are_found_in_a_table(classified):
+    told = classified[1]
+    assert told["classes"] == ["light", "space", "time"] and told["group"] == "O(1,1)"
+    assert told["verdict"] == "FOUND" and told["defect"]["high"] < 0.3
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz", ".h5"])
+def test_labels_are_read_from_every_kind_of_file(tmp_path, suffix):
+    X = inputs(40)
+    path = tmp_path / f"labels{suffix}"
+    named = labels(X).astype(object) if suffix == ".h5" else labels(X)
+    save(path, X=X, y=named)
+    data = read(path, output="class")
+    assert (data.y == labels(X)).all() and data.X.shape == (40, 2)
+    whole = gortho.survey(path, output="class", max_samples=30)  # block by block
+    assert len(whole.data.y) == 30 and set(whole.data.y) <= {"time", "space", "light"}
+    chosen = {tuple(x): label for x, label in zip(X, labels(X))}
+    assert all(chosen[tuple(x)] == label for x, label in zip(whole.data.X, whole.data.y))
+
+
+def test_labels_of_numbers_and_missing_ones(tmp_path):
+    table = pd.DataFrame({"E": inputs(30)[:, 0], "p": inputs(30)[:, 1], "y": [1, 2, 3] * 10})
+    table.to_csv(tmp_path / "a.csv", index=False)
+    assert read(tmp_path / "a.csv", output="class").y.tolist() == [1, 2, 3] * 10
+    table.assign(y=[True, False, False] * 10).to_parquet(tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet", output="class").y.tolist() == [True, False, False] * 10
+    table.assign(y=["a", None, "b"] * 10).to_csv(tmp_path / "b.csv", index=False)
+    with pytest.raises(ValueError, match=r"y has no label in line 3 \(10 in all\): .* dropna=True"):
+        read(tmp_path / "b.csv", output="class")
+    assert read(tmp_path / "b.csv", output="class", dropna=True).y.tolist() == ["a", "b"] * 10
+    more = pd.concat([table] * 2).assign(y=range(60))
+    more.to_csv(tmp_path / "d.csv", index=False)
+    refused("discover", tmp_path / "d.csv", "--output", "class", says="more than 50 different labels")
+    refused("discover", tmp_path / "d.csv", "--output", "class", "--y", "y,p", "--x", "E", says="one column")
+    refused(
+        "discover", tmp_path / "d.csv", "--output", "class", "--y-error", "p", says="labels have no errors"
+    )
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".h5"])
+def test_predict_labels_and_probabilities(tmp_path, classified, suffix):
+    run, X = classified[0], inputs(60, seed=4)
+    save(tmp_path / "new.csv", X=X)
+    out = tmp_path / f"p{suffix}"
+    assert call("predict", run, tmp_path / "new.csv", "--out", out).exit_code == 0
+    found = gortho.Discovery.load(run)
+    if suffix == ".csv":
+        told = pd.read_csv(out)
+        assert list(told) == ["kind", "p_light", "p_space", "p_time"]
+        assert (told["kind"] == found.predict(X)).all()
+        assert np.allclose(told.iloc[:, 1:], found.predict_proba(X))
+    else:
+        with h5py.File(out) as file:
+            assert (file["y"].asstr()[()] == found.predict(X)).all()
+            assert np.allclose(file["p_time"], found.predict_proba(X)[:, 2])
+
+
+def test_check_tells_the_log_loss(tmp_path, classified):
+    run, X = classified[0], inputs(400, seed=6)
+    path = save(tmp_path / "new.csv", X=X, kind=labels(X))
+    result = call("check", run, path)
+    assert result.exit_code == 0 and "log loss of the predictions" in result.stdout, result.output
+    told = json.loads(call("check", run, path, "--json").stdout)
+    assert told["holds"] and told["accuracy"] > 0.85 and told["mse"] is None
+    assert 0 < told["relative_log_loss"] < 0.1 and told["stored_relative_log_loss"] < 0.1
+    assert 0 < told["log_loss"] < 0.1
+    save(path, X=X, kind=np.random.default_rng(0).permutation(labels(X)))
+    assert call("check", run, path).exit_code == 1
+    save(path, X=X, kind=np.where(labels(X) == "time", "tea", labels(X)))
+    refused("check", run, path, says="'tea' is no class of the run, which has light, space, time")

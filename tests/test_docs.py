@@ -109,7 +109,7 @@ def small_search(monkeypatch, searches):
         return copy.deepcopy(searches[key])
 
     monkeypatch.setattr(gortho, "discover", discover)
-    monkeypatch.setattr(importlib.import_module("gortho.estimators"), "discover", discover)
+    monkeypatch.setattr(importlib.import_module("gortho.estimating"), "discover", discover)
 
 
 def run_command(words):

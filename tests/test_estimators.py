@@ -24,7 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gortho import EquivariantRegressor, InvariantClassifier, QuadraticForm, Settings, Verdict
 from gortho.discovery.result import NotAccepted
-from gortho.estimators import ScaledFeatures, scaling_marks
+from gortho.scaling import ScaledFeatures, scaling_marks
 from gortho.testing import equivariance_error
 
 FORM = QuadraticForm.minkowski(3)
@@ -390,6 +390,26 @@ def test_a_classifier_learns_the_form_of_its_classes(bounds):
             lambda z, c=column: model.predict_proba(z)[:, c], model.form_, "vector", "scalar", new[:50]
         )
         assert error <= 1e-8
+
+
+def test_a_classifier_asks_for_a_verdict():
+    x = normal(900, 2, seed=14)
+    labels = np.where(TILTED(x).numpy() > 0.2, "in", "out")
+    settings = Settings(starts=8, generations=2, refits=5, predictor_steps=60)
+    model = InvariantClassifier(settings=settings, epochs=20, random_state=0).fit(x, labels)
+    assert model.discovery_.verdict is Verdict.FOUND and model.form_ == model.discovery_.form
+    assert model.discovery_.classes == ("in", "out") and not hasattr(model, "search_")
+    assert model.form_.algebra_distance(TILTED) < 0.05 and model.score(x, labels) > 0.95
+    with pytest.warns(NotAccepted, match="depend on more than the inner products"):
+        model.fit(x, x[:, 1] > 0.1)
+    assert model.discovery_.verdict is Verdict.NONE
+
+
+def test_labels_of_a_rare_class_get_a_warning():
+    x = normal(200, 2, seed=15)
+    with pytest.warns(NotAccepted, match="class 1 has 3 samples, each needs 10"):
+        model = InvariantClassifier(**SMALL).fit(x, (np.arange(200) < 3).astype(int))
+    assert model.form_ == QuadraticForm.euclidean(2) and model.predict(x).shape == (200,)
 
 
 def test_labels_without_a_form_get_a_warning():

@@ -8,10 +8,11 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from report_samples import HOSTILE, SAMPLES, found, none, underdetermined
+from report_samples import HOSTILE, SAMPLES, classes, found, none, underdetermined
 
 from gortho import QuadraticForm
 from gortho.report import ReportData, figures, render
+from gortho.report import classified as figures_of_classes
 from gortho.report.words import motion, number, percent, with_interval
 
 FIGURES = {"form", "spectrum", "generators", "errors", "scatter", "equivariance", "restarts", "history"}
@@ -47,8 +48,7 @@ def test_found_tells_everything(pages):
     assert page.figures == FIGURES
     for words in ("Symmetry found", "O(1, 3)", "boost E ↔ px", "rotation px ↔ py", "99%"):
         assert words in page.text
-    assert found().headline in page.text and "3.4×10⁻¹²" in page.text and "12,345" in page.text
-    assert "two-sided" in page.text and "one-sided p = 1.0" in page.text and "95 % interval" in page.text
+    assert found().headline in page.text and "12,345" in page.text and "95 % interval" in page.text
     assert "not accepted" not in page.text
 
 
@@ -58,6 +58,47 @@ def test_none_marks_its_candidate(pages):
     header = pages["none"].split("</header>")[0]
     assert "1.00" not in header.split("<body>")[1] and "Symmetry group" not in page.text
     assert "91%" not in page.text and "Confidence in" not in page.text  # it belongs to a found form
+
+
+def test_a_violation_is_told_and_drawn(pages):
+    page = Page(pages["violated"])
+    assert page.figures == FIGURES | {"defect", "profiles"}
+    text = " ".join(page.text.split())
+    for words in (
+        "broken by 20 to 55 %",
+        "more than the tolerance",
+        "What breaks it.",
+        "(0.00, 0.01, 1.00, 0.02)",
+    ):
+        assert words in text
+    assert "p < 10⁻¹⁶ (paired t-test, one-sided)" in text and "kernel ridge" in text
+    assert "the direction (61 %); E (1 %)" in pages["violated"]
+
+
+def test_an_approximate_form_says_so(pages):
+    page = Page(pages["approximate"])
+    assert "Symmetry found, not quite exact" in page.text and "nearly keeps it" in page.text
+    assert "less the noise that is known (0.1 % of the variance, given)" in " ".join(page.text.split())
+    assert page.figures == FIGURES | {"defect"} and "not quite exact" not in pages["found"]
+
+
+def test_classes_have_confusions_and_reliability(pages):
+    page = Page(pages["classes"])
+    assert page.figures == (FIGURES - {"scatter"}) | {"defect", "confusion", "reliability"}
+    assert "Log loss" in page.text and "log loss of class frequencies" not in page.text  # there are no twins
+    truth = classes().true.reshape(-1, 3).argmax(1)
+    picture = figures_of_classes.confusion(classes())
+    guess = classes().predicted.reshape(-1, 3).argmax(1)
+    assert f">{np.sum((truth == 1) & (guess == 1))}<" in picture
+    assert f"{100 * np.mean(truth == guess):.0f}% are right" in picture
+    assert figures_of_classes.reliability(found()) == "" == figures_of_classes.confusion(found())
+
+
+def test_probabilities_that_are_kept_lie_near_the_diagonal():
+    alt = figures_of_classes.reliability(classes())
+    assert int(re.search(r"differ by (?:&lt; )?(\d+)%", alt)[1]) < 10
+    sure = dataclasses.replace(classes(), predicted=np.tile([1.0, 0.0, 0.0], 600))
+    assert int(re.search(r"differ by (\d+)%", figures_of_classes.reliability(sure))[1]) > 50
 
 
 def test_underdetermined_shows_no_form(pages):

@@ -37,6 +37,7 @@ def evidence(m=None, **changes):
         samples=1000,
         held_out=120,
         own_unexplained=m.unexplained,
+        direct_unexplained=10 * m.unexplained,
         twin="equivariant",
         free="kernel ridge",
         everyone=m,
@@ -111,7 +112,7 @@ def test_a_few_samples_do_not_decide_alone(others, verdict):
     ruled = evidence(measured(0.9, 0.88, p=0.9), others=rest, worst=(7, 3), worst_share=0.93)
     decided, reason, _ = judge(ruled, "O(3)")
     assert decided is verdict and "ithout the worst 2 of 120 held-out samples" in reason
-    assert (confidence(ruled) > 0.8) == (others[0] < 0.05)
+    assert (confidence(ruled, Verdict.FOUND) > 0.8) == (others[0] < 0.05)
     # Where errors are spread over many samples, all of them count.
     spread = dataclasses.replace(ruled, worst_share=0.2)
     assert judge(spread, "O(3)")[0] is not Verdict.FOUND

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gortho.discovery import Discovery
+from gortho.discovery.classes import LEAST_PROBABILITY
 from gortho.discovery.result import Source
 from gortho.discovery.spreads import BOOSTS
 from gortho.samples import DataError, Dataset, read
@@ -24,6 +25,8 @@ CERTIFIED = 1e-8
 CERTIFICATE_ROWS = 500
 #: The error on new data may be this many times the stored one, and this share of the variance more.
 WORSE, MORE = 2.0, 1e-6
+#: The log loss this share of that of the class frequencies more: a few labels near a sharp bound cost as much.
+MORE_LOSS = 0.05
 #: Files of arrays; other files, and folders, are tables.
 ARRAYS = (".npz", ".h5", ".hdf5")
 
@@ -97,7 +100,7 @@ def read_for(
         y=y or _columns(found, "y", file),
         scalars=given,
         points=points or options["points"],
-        output=found.output,
+        output="class" if found.classes else found.output,
         scalars_per_point=needed == "point",
         targets=targets,
         decimal=decimal,
@@ -120,6 +123,10 @@ class Certificate:
     mse: float | None = None
     relative_mse: float | None = None
     stored_relative_mse: float | None = None
+    accuracy: float | None = None  # of classes
+    log_loss: float | None = None
+    relative_log_loss: float | None = None  # a share of that of the class frequencies
+    stored_relative_log_loss: float | None = None
     failures: list[str] = field(default_factory=list)
 
     @property
@@ -132,16 +139,22 @@ class Certificate:
             f"equivariance error, {f'boosts to {boost:g}' if boost else 'rotations'}: {error:.1e}"
             for boost, error in self.equivariance.items()
         ]
-        if self.relative_mse is not None:
-            stored = self.stored_relative_mse
+        here, stored = self.relative_mse, self.stored_relative_mse
+        if self.relative_log_loss is not None:
+            here, stored = self.relative_log_loss, self.stored_relative_log_loss
+            lines.append("log loss of the predictions, as a share of that of the class frequencies:")
+            told = f"{here:.2e} (log loss {self.log_loss:.3g}, {self.accuracy:.1%} of the labels right)"
+        elif here is not None:
             lines.append("error of the predictions, as a share of the variance:")
+            told = f"{here:.2e} (MSE {self.mse:.2e})"
+        if here is not None:
             lines.append(f"  at discovery, held out: {'not stored' if stored is None else f'{stored:.2e}'}")
-            lines.append(f"  here: {self.relative_mse:.2e} (MSE {self.mse:.2e})")
+            lines.append(f"  here: {told}")
         if not self.holds:
             lines.append("The certificate FAILS:")
-        elif self.relative_mse is None:
+        elif here is None:
             lines.append("Equivariance holds; accuracy was not checked: the file has no targets.")
-        elif self.stored_relative_mse is None:
+        elif stored is None:
             lines.append("Equivariance holds; accuracy was not checked: the run stores no error.")
         else:
             lines.append("The certificate holds: equivariance and accuracy.")
@@ -164,6 +177,9 @@ def certify(found: Discovery, data: Dataset) -> Certificate:
         result.failures.append(f"the equivariance error {worst:.1e} is above {CERTIFIED:.0e}")
     if data.y is None:
         return result
+    if found.classes:
+        _certify_labels(found, data, result)
+        return result
     y = as_targets(data.y, found.output, len(found.names))[0]
     result.mse = float(np.square(found.predict(data.X, scalars_of(data)) - y).mean())
     variance = float(np.square(y - y.mean(0)).mean())
@@ -178,6 +194,45 @@ def certify(found: Discovery, data: Dataset) -> Certificate:
     return result
 
 
+def _certify_labels(found: Discovery, data: Dataset, result: Certificate) -> None:
+    """The log loss on these labels, beside the stored one."""
+    codes = _codes(found, data.y)
+    p = np.maximum(found.predict_proba(data.X, scalars_of(data)), LEAST_PROBABILITY)
+    shares = np.bincount(codes) / len(codes)
+    chance = -float((shares[shares > 0] * np.log(shares[shares > 0])).sum())
+    result.accuracy = float((p.argmax(1) == codes).mean())
+    result.log_loss = -float(np.log(p[np.arange(len(codes)), codes]).mean())
+    result.relative_log_loss = result.log_loss / chance if chance > 0 else math.inf
+    if found.peers:
+        stored = result.stored_relative_log_loss = found.peers[0].relative_mse
+        if not result.relative_log_loss <= WORSE * stored + MORE_LOSS:
+            result.failures.append(
+                f"the log loss, {result.relative_log_loss:.2g} of that of the class frequencies, is more than "
+                f"{WORSE:g} times that at discovery, {stored:.2g}: these labels follow another law"
+            )
+
+
+def _codes(found: Discovery, labels: Any) -> np.ndarray:
+    """The places of labels among the classes of a run, whether they were read as text or as numbers."""
+    numbers = not any(isinstance(c, str) for c in found.classes)
+    places = {float(c) if numbers else str(c): k for k, c in enumerate(found.classes)}
+    try:
+        return np.array([places[float(label) if numbers else str(label)] for label in labels])
+    except (KeyError, ValueError):
+        unknown = next(c for c in labels if str(c) not in map(str, found.classes))
+        raise DataError(
+            f"{str(unknown)!r} is no class of the run, which has {', '.join(map(str, found.classes))}"
+        ) from None
+
+
+def probabilities(found: Discovery, data: Dataset) -> dict[str, np.ndarray]:
+    """Columns p_CLASS of the probabilities of the classes; none for other outputs."""
+    if not found.classes:
+        return {}
+    p = found.predict_proba(data.X, scalars_of(data))
+    return {f"p_{c}": column for c, column in zip(found.classes, p.T)}
+
+
 def summary(found: Discovery) -> dict[str, Any]:
     """A discovery as plain JSON values; numbers that are not finite become null."""
     form = found.candidate
@@ -187,6 +242,11 @@ def summary(found: Discovery) -> dict[str, Any]:
         "advice": found.advice,
         "confidence": found.confidence,
         "accepted": found.form is not None,
+        "approximate": found.approximate,
+        "defect": asdict(found.defect),
+        "tolerance": found.provenance.tolerance,
+        "violation": None if found.violation is None else asdict(found.violation),
+        "classes": list(found.classes) or None,
         "output": found.output,
         "names": list(found.names),
         "law": found.law() or None,

@@ -25,14 +25,15 @@ def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
     """Predict for the inputs in FILE with the saved RUN, row by row.
 
     Columns are those that the run was found with, unless given. Tables of predictions have the columns of the target
-    in the run, or y, or y_0, y_1, ...; files of arrays have y. A run whose verdict is not FOUND predicts with its best
-    form, with a warning, and the exit code is 0.
+    in the run, or y, or y_0, y_1, ...; files of arrays have y. Of classes, y is the most probable one, and p_CLASS are
+    the probabilities. A run whose verdict is not FOUND predicts with its best form, with a warning, and the exit code
+    is 0.
 
     \b
     Example:
       gortho predict run new.csv --out predictions.csv
     """
-    from gortho.runs import load, read_for, scalars_of, target_columns
+    from gortho.runs import load, probabilities, read_for, scalars_of, target_columns
     from gortho.samples import DataError, check_writable, write
 
     if check_writable(out).resolve() == file.resolve():
@@ -41,7 +42,7 @@ def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
     _warn(found)
     data = read_for(found, file, targets=False, **columns)
     y = found.predict(data.X, scalars_of(data))
-    write(out, y, target_columns(found))
+    write(out, y, target_columns(found), probabilities(found, data))
     click.echo(f"{len(y)} predictions in {out}")
 
 
@@ -51,8 +52,9 @@ def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
 def check(ctx: click.Context, run: Path, file: Path, as_json: bool, **columns: Any) -> None:
     """Does the saved RUN keep its promises on the data in FILE?
 
-    Measures the equivariance of its predictor on these inputs and, where FILE has targets, the error. They hold if the
-    relative equivariance error is at most 1e-8 and the error at most twice the one measured at discovery.
+    Measures the equivariance of its predictor on these inputs and, where FILE has targets, the error: of classes, the
+    log loss. They hold if the relative equivariance error is at most 1e-8 and the error at most twice the one measured
+    at discovery.
 
     \b
     Example:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:  # what the commands need is imported where it is used
 
 #: The share of a time budget that is the search's, however long reading took.
 LEAST_SHARE = 0.25
+#: As in `gortho.discovery.verdict`, which help shall not wait for.
+TOLERANCE = 0.003
 
 
 @main.command(epilog=EXITS)
@@ -51,7 +53,8 @@ LEAST_SHARE = 0.25
     default="scalar",
     show_default=True,
     metavar="KIND",
-    help='How the target transforms: scalar, vector, covector, conjugation, bilinear, form or "scalar + 2*vector".',
+    help='How the target transforms: scalar, vector, covector, conjugation, bilinear, form or "scalar + 2*vector"; '
+    "class for labels.",
 )
 @click.option(
     "--errors",
@@ -62,6 +65,14 @@ LEAST_SHARE = 0.25
 )
 @click.option("--weight", metavar="NAME", help="Column, or array, of how much each sample counts.")
 @click.option("--y-error", metavar="NAMES", help="Columns, or an array, of standard errors of the target.")
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=TOLERANCE,
+    show_default=True,
+    metavar="SHARE",
+    help="A law that is broken by at most this share of its variance still counts as found, approximately.",
+)
 @DROP
 @click.option(
     "--dropna", is_flag=True, help="Leave out rows with missing numbers, which are an error otherwise."
@@ -112,6 +123,7 @@ def discover(
     ctx: click.Context,
     file: Path,
     errors: str,
+    tolerance: float,
     set_like: bool,
     names: str | None,
     time_budget: float | None,
@@ -133,6 +145,7 @@ def discover(
     Examples:
       gortho discover data.npz --output vector --report out.html
       gortho discover jets.csv --x E,px:pz --y mass --names E,px,py,pz
+      gortho discover events.csv --y kind --output class
       gortho discover orbit.csv --derivative t --by run
       gortho discover pairs.parquet --points 2 --scalars m_0,m_1 --scalars-per-point --json
     """
@@ -155,8 +168,10 @@ def discover(
         workers,
         **{name: reading[name] for name in ("output", "seed", "max_samples")},
         scalars=scalars_of(data),
-        sample_weight=data.weights,
+        sample_weight=None if data.y_error is not None else data.weights,
+        y_error=data.y_error,
         errors=errors,
+        tolerance=tolerance,
         set_like=set_like,
         names=labels,
         time_budget=time_budget and max(time_budget - time.perf_counter() + begun, LEAST_SHARE * time_budget),

@@ -19,9 +19,11 @@ from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Kind
 from gortho.discovery.result import Discovery, Peer, Provenance, Restart
 from gortho.discovery.search import Errors
+from gortho.discovery.settling import settling
 from gortho.discovery.spreads import certificate, given_errors, spread
 from gortho.discovery.twins import Comparison, Model
-from gortho.discovery.verdict import Evidence, Verdict, confidence, few_samples, judge
+from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict, confidence, few_samples, judge
+from gortho.discovery.violation import violation
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.samples.frame import form_distance
@@ -53,12 +55,17 @@ def answer(
     """Judge, and put everything together."""
     found, matrices = form.search, form.refits
     candidate = posed.out(A)
-    evidence = None
+    evidence = seen = None
     verdict, (reason, advice), sure = Verdict.UNDERDETERMINED, INTERRUPTED, 0.0
     if comparison is not None and not interrupted:
         evidence = gathered(form, comparison, A, zero, posed, noise)
         verdict, reason, advice = judge(evidence, candidate.group_name, tolerance)
-        sure = confidence(evidence) if verdict is Verdict.FOUND else 0.0
+        sure = confidence(evidence, verdict)
+        seen = None if evidence.broken is None else violation(posed, comparison, A)
+        if verdict is Verdict.NONE:
+            reason = f"{reason} {seen}"
+        if verdict is Verdict.UNDERDETERMINED:
+            advice = f"{advice} {settling(evidence, comparison, posed, A, matrices)}".strip()
     notices = [*notices, *_few_notice(evidence, samples, posed, seed)]
     if found.wins is not None and found.errors is Errors.RELATIVE:
         notices.append(
@@ -77,7 +84,7 @@ def answer(
         sure,
         repr(samples.rep),
         samples.names,
-        provenance(samples, seed, clock, found.errors, None if fitted is None else fitted.kind),
+        provenance(samples, seed, clock, found.errors, None if fitted is None else fitted.kind, tolerance),
         candidate=candidate,
         entry_errors=entry,
         eigenvalue_errors=eigen,
@@ -90,6 +97,7 @@ def answer(
         ),
         notices=tuple(notices),
         classes=posed.classes,
+        violation=seen,
         **shown,
     )
 
@@ -104,6 +112,7 @@ def gathered(
         samples=len(posed.parts.train),
         held_out=len(posed.parts.held_out),
         own_unexplained=c.own_unexplained,
+        direct_unexplained=c.direct_unexplained,
         twin=c.twin.name,
         free=c.free.name,
         everyone=c.everyone,
@@ -187,7 +196,12 @@ def _losses(posed: Posed, c: Comparison, form: QuadraticForm) -> tuple[tuple[Pee
 
 
 def provenance(
-    samples: Samples, seed: int, clock: Clock, errors: Errors = Errors.ABSOLUTE, kind: Kind | None = None
+    samples: Samples,
+    seed: int,
+    clock: Clock,
+    errors: Errors = Errors.ABSOLUTE,
+    kind: Kind | None = None,
+    tolerance: float = TOLERANCE,
 ) -> Provenance:
     """What was given, and how the answer was found."""
     import gortho
@@ -199,4 +213,5 @@ def provenance(
         "python": platform.python_version(),
     }
     stages = dict(clock.seconds) | {"rest": max(0.0, clock.total - sum(clock.seconds.values()))}
-    return Provenance(len(samples), samples.points, samples.n, seed, errors, kind, stages, versions)
+    size = len(samples), samples.points, samples.n
+    return Provenance(*size, seed, errors, kind, stages, versions, tolerance=tolerance)

@@ -21,7 +21,7 @@ from gortho.checkpoints import Ended
 from gortho.discovery.clock import Clock
 from gortho.discovery.models import Invariants, coordinates, monomials_of
 from gortho.discovery.predictor import Fitted, Kind, Parts, build_network
-from gortho.discovery.twins import WORST, Comparison, Model, Predictor, measure
+from gortho.discovery.twins import CORRECTED, WORST, Comparison, Model, Predictor, measure
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.samples.values import Samples
@@ -126,6 +126,7 @@ def compare_classes(
     free = list(_side(coordinates, parts, own, seed))
     twin, best = (min(models, key=lambda m: m.validation) for models in (twins, free))
     plain = next(m.rows for m in free if m.rows is not None)
+    direct = min((m for m in free if not m.name.startswith(CORRECTED)), key=lambda m: m.validation)
     test = parts.held_out
     errors, of_free = (log_losses(m.held_out, test) for m in (twin, best))
     at_random = frequencies(parts.train).log()
@@ -140,6 +141,7 @@ def compare_classes(
         best,
         plain,
         float(log_losses(predictor.held_out, test).mean()) / whole,
+        float(log_losses(direct.held_out, test).mean()) / whole,
         measure(errors, of_free, chance, whole),
         measure(errors[usual], of_free[usual], chance[usual], float(chance[usual].mean())),
         None,
@@ -159,7 +161,7 @@ def _side(
     weights = None if parts.train.weights is None else parts.train.weights.double().numpy()
     rows = [inputs(s) for s in sets]
     expand, logits = monomials_of(rows[0], MONOMIALS), [z - z.mean(1, keepdim=True) for z in own]
-    for beside, note in ((None, ""), (logits, "equivariant, corrected by ")):
+    for beside, note in ((None, ""), (logits, f"{CORRECTED} by ")):
         extra = [torch.zeros(len(Z), 0) for Z in rows] if beside is None else beside
         plain = [torch.cat([Z, e], 1).numpy() for Z, e in zip(rows, extra)]
         trees = _trees(plain[0], codes[0], weights, seed)

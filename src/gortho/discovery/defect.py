@@ -18,7 +18,7 @@ from gortho.samples.values import Samples
 #: The gain of free models counts when the paired test on held-out samples is this sure …
 SIGNIFICANCE = 1e-3
 #: … when it is so many of its standard errors …
-GAIN_ERRORS = 3.0
+GAIN_ERRORS = 2.0
 #: … lowers the error of the best twin by this share …
 NOTABLE_GAIN = 0.1
 #: … and is more than this share of the variance: less is rounding.
@@ -56,6 +56,8 @@ class Defect:
         if not self.low > 0:
             if not self.high < 1:
                 return "how far it is violated is open"
+            if self.high < ROUNDING:
+                return "kept to rounding errors"
             return f"violated by less than {_percent(self.high)} % of the variance"
         return f"broken by {_percent(self.low)} to {_percent(self.high)} % of the variance"
 

@@ -121,7 +121,7 @@ def discover(
             confidence=0.0,
             output=repr(samples.rep),
             names=samples.names,
-            provenance=provenance(samples, seed, clock),
+            provenance=provenance(samples, seed, clock, tolerance=tolerance),
             notices=tuple(notices),
         )
     kind = Errors.ABSOLUTE if samples.classes else as_errors(errors)  # labels are right or wrong
@@ -202,6 +202,7 @@ def _discover(
                         clock=clock,
                         progress=watched,
                         given=posed.measured,
+                        axes=posed.frame.inverse,
                     )
             if settings.members > 1 and fitted.kind is not Kind.POLYNOMIAL and not posed.classes:
                 with clock.stage("members"):

@@ -192,7 +192,8 @@ def survey(
     """
     path, seed = Path(path).expanduser(), checks.seed(seed)
     budget = available_memory() if memory_budget is None else memory_budget
-    wanted = Wanted(x, y, scalars, weight, y_error, derivative, by, drop, decimal=decimal)
+    labels = output == "class"
+    wanted = Wanted(x, y, scalars, weight, y_error, derivative, by, drop, decimal=decimal, labels=labels)
     chunks = open_chunks(path, wanted, budget, dropna)
     limits = allowed(time_budget, max_samples, seed, budget)
     shape = Shape(points, output, scalars_per_point, dropna)
@@ -203,7 +204,8 @@ def survey(
         few = shaped(chunks.raw(*chunks.first_look(FIRST_LOOK)), shape)
         if few.y is None:
             raise DataError("there are no targets: name them by y=")
-        correlating = Correlating.of(few.X, few.y, output)
+        # Functions of the codes of classes are those of the classes.
+        correlating = Correlating.of(few.X, few.y, "scalar" if labels else output)
         with one_thread():
             totals = scan(chunks, Plan(few.X.shape[-1], limit, seed, correlating), client, progress)
         values, rows = totals.kept.in_order()

@@ -20,7 +20,7 @@ from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 
 #: Penalty of the squares of the model's weights.
-PENALTY = 1e-3
+PENALTY = 1e-4
 #: Steps of the quasi-Newton method, at most.
 STEPS = 200
 #: Two ends are equally likely if their log-likelihoods differ by less than this.

@@ -5,12 +5,30 @@ from __future__ import annotations
 import numpy as np
 
 from gortho.discovery.result import Discovery
-from gortho.report import ErrorRow, ReportData, RestartRow
+from gortho.report import ErrorRow, ProfileRow, ReportData, RestartRow, TwinRow
 
 CONFIDENCE_NOTE = (
     "Confidence is the chance that the signature is right, from bootstrap errors of the eigenvalues, the refits' votes "
     "and what the predictor leaves unexplained; the calibration benchmark compares it with how often it was right."
 )
+
+
+def _twins(found: Discovery) -> list[TwinRow]:
+    """Best model of the invariants, best model of the coordinates, and the difference."""
+    e = found.evidence
+    if e is None:
+        return []
+    m = e.typical
+    return [
+        TwinRow("Best of the invariants", e.twin, m.unexplained, m.unexplained_error),
+        TwinRow("Best of the coordinates", e.free, m.free_unexplained),
+        TwinRow("Gain of the second over the first", "", m.gain, m.gain_error),
+    ]
+
+
+def _noise(found: Discovery) -> str:
+    noise = found.defect.noise
+    return "" if noise is None else f"{100 * noise.share:.2g} % of the variance, from {noise.source}"
 
 
 def report_data(found: Discovery) -> ReportData:
@@ -41,7 +59,15 @@ def report_data(found: Discovery) -> ReportData:
         true=None if found.held_out is None else found.held_out[0],
         predicted=None if found.held_out is None else found.held_out[1],
         errors=[ErrorRow(p.model, p.mse, p.relative_mse, p.parameters, p.note) for p in found.peers],
+        twins=_twins(found),
         free_p=None if e is None else e.typical.p,
+        defect=None if e is None else (found.defect.low, found.defect.high),
+        defect_words=found.exactly(),
+        noise=_noise(found),
+        tolerance=found.provenance.tolerance,
+        classes=[str(c) for c in found.classes],
+        violation="" if found.violation is None else str(found.violation),
+        profiles=[] if found.violation is None else [ProfileRow(**vars(p)) for p in found.violation.profiles],
         boosts=np.array(list(found.certificate)) if found.certificate else None,
         equivariance_errors=np.array(list(found.certificate.values())) if found.certificate else None,
         unconstrained_equivariance_errors=np.array(list(found.free_certificate.values()))

@@ -17,7 +17,7 @@ from gortho.discovery.projection import LEAST_DAMPING, Projection
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import FixedForm
-from gortho.reps import as_rep
+from gortho.reps import Rep, as_rep
 from gortho.samples.values import Samples
 from gortho.training import fit, predict
 
@@ -30,10 +30,12 @@ NOTABLE = 0.99
 #: Weights of polynomials and of linear features, and rows that they are fitted to, at most; steps of the form.
 POLYNOMIAL_COLUMNS, LINEAR_COLUMNS, LINEAR_ROWS = 700, 300, 20_000
 POLYNOMIAL_STEPS = 12
+#: A network is trained only where simpler predictors leave more than this share of the variance unexplained.
+NETWORK_FROM = 1e-3
 #: Final fits go through the samples at least so often: with many samples a fixed number of steps would be too few.
 PASSES = 25
 #: Second-order steps of a final fit to 2,000 samples.
-POLISH = 40
+POLISH = 25
 
 
 class Kind(enum.StrEnum):
@@ -127,9 +129,12 @@ def final_predictor(
     train, held = parts.train, parts.validation
     best = polynomial(form, parts, seed)
     progress(0.2)
-    linear = None if form.signature.zero else linear_predictor(form, train, seed)
+    linear = linear_predictor(form, train, seed) if has_linear(form, train.rep) else None
     if linear is not None and (best is None or not _as_good(best.network, linear.network, held)):
         best = linear
+    if best is not None and _error(best.network, held) < NETWORK_FROM * held.variance:
+        progress(1.0)
+        return best
     options = {**train.network_options(), "width": 64, "depth": 2, "seed": seed}
     net = build_network(form, train.rep, options).float()
     history = fit_network(
@@ -176,6 +181,11 @@ def polynomial(form: QuadraticForm, parts: Parts, seed: int) -> Fitted | None:
         if best[0] < LAW * parts.validation.variance:
             break
     return None if best is None else best[1]
+
+
+def has_linear(form: QuadraticForm, rep: Rep) -> bool:
+    """Whether linear features serve: tensors of a higher rank need the inverse of the form."""
+    return not form.signature.zero or max(part.rank for part in rep.parts) < 2
 
 
 def linear_predictor(form: QuadraticForm, train: Samples, seed: int) -> Fitted:

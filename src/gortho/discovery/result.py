@@ -19,7 +19,8 @@ from gortho.discovery import display
 from gortho.discovery.defect import Defect
 from gortho.discovery.predictor import Kind
 from gortho.discovery.search import Errors
-from gortho.discovery.verdict import Evidence, Verdict
+from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict
+from gortho.discovery.violation import Violation
 from gortho.forms import ZERO_TOLERANCE, QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.report.words import with_interval
@@ -77,6 +78,7 @@ class Provenance:
     stages: dict[str, float] = field(default_factory=dict)  # seconds
     versions: dict[str, str] = field(default_factory=dict)
     source: Source | None = None
+    tolerance: float = TOLERANCE  # the share of variance that a form may be broken by
 
     @property
     def seconds(self) -> float:
@@ -90,6 +92,7 @@ class Provenance:
             "vectors in a sample": f"{self.points}",
             "dimension": f"{self.n}",
             "errors": self.errors.value,
+            "tolerance": f"{self.tolerance:g} of the variance",
             "seed": f"{self.seed}",
             "seconds": f"{self.seconds:.1f}",
             "seconds by stage": ", ".join(f"{name} {s:.1f}" for name, s in self.stages.items()),
@@ -121,6 +124,7 @@ class Discovery:
         restarts: where the starts of the search ended, the best first.
         provenance: samples, seed, errors, times, versions.
         columns: names of the columns that x came from, which `predict` finds in a data frame.
+        violation: what a broken law does instead, where it is broken beyond doubt.
     """
 
     verdict: Verdict
@@ -145,6 +149,7 @@ class Discovery:
     notices: tuple[str, ...] = ()
     classes: tuple[Any, ...] = ()
     columns: tuple[str, ...] = ()  # of the table that x came from
+    violation: Violation | None = None
 
     @property
     def form(self) -> QuadraticForm | None:
@@ -266,6 +271,13 @@ class Discovery:
             Verdict.FOUND: "",
         }[self.verdict]
 
+    def exactly(self) -> str:
+        """How exactly the form is kept, in words."""
+        words = str(self.defect)
+        return (
+            words.replace("of the variance", "of the log loss that is explained") if self.classes else words
+        )
+
     def __str__(self) -> str:
         lines = [f"{self.verdict.name}: {self.headline()}"]
         if self.candidate is not None:
@@ -273,10 +285,7 @@ class Discovery:
             lines.append(f"  {label}: {self.law()}   [{self.candidate.group_name}]")
             lines.append(f"  {self._eigenvalue_words()}")
         if self.evidence is not None:
-            exactly = str(self.defect)
-            if self.classes:
-                exactly = exactly.replace("of the variance", "of the log loss that is explained")
-            lines.append(f"  how exactly: {exactly}")
+            lines.append(f"  how exactly: {self.exactly()}")
         lines += [_sentences(f"  why: {self.reason}"), _sentences(f"  next: {self.advice}")]
         for peer in self.peers:
             if self.classes:

@@ -21,6 +21,7 @@ from gortho.discovery.predictor import Kind, build_network
 from gortho.discovery.result import Discovery, Peer, Provenance, Restart, Source
 from gortho.discovery.search import Errors
 from gortho.discovery.verdict import Verdict, evidence_from
+from gortho.discovery.violation import violation_from
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
 
@@ -151,6 +152,7 @@ def _as_json(found: Discovery) -> dict[str, Any]:
         "entry_errors": None if found.entry_errors is None else found.entry_errors.tolist(),
         "eigenvalue_errors": None if found.eigenvalue_errors is None else found.eigenvalue_errors.tolist(),
         "evidence": None if found.evidence is None else asdict(found.evidence),
+        "violation": None if found.violation is None else asdict(found.violation),
         "peers": [asdict(peer) for peer in found.peers],
         "certificate": list(found.certificate.items()),
         "free_certificate": list(found.free_certificate.items()),
@@ -169,11 +171,12 @@ def _of_json(content: dict[str, Any], path: Path) -> Discovery:
                 f"{path} {told} {', '.join(sorted(names))}: {_writer(content)} wrote it, make it again"
             )
     try:
-        candidate, evidence = content["candidate"], content["evidence"]
+        candidate, evidence, seen = content["candidate"], content["evidence"], content["violation"]
         made: dict[str, Any] = {
             "candidate": None if candidate is None else _form(candidate),
             "verdict": Verdict[content["verdict"]],
             "evidence": None if evidence is None else evidence_from(evidence),
+            "violation": None if seen is None else violation_from(seen),
             "peers": tuple(Peer(**peer) for peer in content["peers"]),
             "restarts": tuple(Restart(**(r | {"form": _form(r["form"])})) for r in content["restarts"]),
             "provenance": _provenance(content["provenance"]),

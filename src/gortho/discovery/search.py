@@ -138,11 +138,11 @@ class Search:
 
     @property
     def agreeing(self) -> int:
-        """How many of these have the found form."""
-        return sum(form_distance(r.A, self.A) < AGREE for r in self.near_best)
+        """How many of these have the form of the best one."""
+        return sum(form_distance(r.A, self.restarts[0].A) < AGREE for r in self.near_best)
 
 
-#: Ends of the search agree with the found form below this distance in the frame.
+#: Ends of the search agree below this distance in the frame.
 AGREE = 0.15
 
 

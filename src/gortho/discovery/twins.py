@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from gortho.discovery.models import (
     TREE_TARGETS,
     Invariants,
     Kernels,
+    Learner,
     Predictor,
     Table,
     boosted_trees,
@@ -30,15 +31,15 @@ from gortho.discovery.models import (
     polynomial,
     squared_errors,
 )
-from gortho.discovery.predictor import Fitted, Parts, fit_network, linear_predictor
+from gortho.discovery.predictor import NETWORK_FROM, Fitted, Parts, fit_network, has_linear, linear_predictor
 from gortho.forms import QuadraticForm
 from gortho.nn.form import FixedForm
 from gortho.nn.plain import PlainNet
 from gortho.samples.values import Samples
 from gortho.training import predict
 
-#: A free network is trained only where the predictor leaves more than this share of the variance unexplained.
-NETWORK_FROM = 1e-3
+#: Models of what the predictor leaves over.
+CORRECTED = "equivariant, corrected"
 #: The share of held-out samples, with the largest errors of either side, that may rule a comparison.
 WORST = 0.01
 
@@ -79,6 +80,7 @@ class Comparison:
     free: Model
     plain: Predictor  # a smooth model of rows of coordinates: how far from equivariant such models are
     own_unexplained: float
+    direct_unexplained: float  # by the best free model that knows nothing of the predictor
     everyone: Measured
     others: Measured  # without the worst
     given: Measured | None  # of everyone in the given coordinates, for targets whose variance depends on them
@@ -97,6 +99,7 @@ def compare(
     clock: Clock,
     progress: Callable[[float], None],
     given: Given,
+    axes: Tensor,
 ) -> Comparison:
     """Fit both sides, and measure the best of each on held-out samples."""
     own = [
@@ -113,12 +116,12 @@ def compare(
     if _unit_free(parts.train):
         invariants = Invariants.of(fitted.form.matrix, parts.train)
         twins += _side(invariants, parts, left, own, seed)
-    elif not fitted.form.signature.zero:
+    elif has_linear(fitted.form, parts.train.rep):
         rest = linear_predictor(fitted.form, left.train, seed + 1).network
         corrected = [p + predict(rest, *s.inputs) for p, s in zip(own[1:], (left.validation, left.held_out))]
-        twins.append(_model("equivariant, corrected", parts, corrected))
+        twins.append(_model(CORRECTED, parts, corrected))
     progress(0.4)
-    free = list(_side(coordinates, parts, left, own, seed))
+    free = [*_side(coordinates, parts, left, own, seed), *_along_axes(parts, left, own, axes, seed)]
     progress(0.7)
     variance = _deviations(parts.validation, parts.train).mean()
     ended = Ended.DONE
@@ -128,11 +131,12 @@ def compare(
         if ended is Ended.INTERRUPTED:
             raise KeyboardInterrupt
     plain = next(m.rows for m in free if m.rows is not None)
+    direct = min((m for m in free if not m.name.startswith(CORRECTED)), key=lambda m: m.validation)
     twin, best = (min(models, key=lambda m: m.validation) for models in (twins, free))
     progress(1.0)
     # A model that was cut short says what it can, but is not one of the same effort.
     return _measured(
-        predictor, twin, best, plain, parts, ended is not Ended.STOPPED and not clock.over(), given
+        predictor, twin, best, direct, plain, parts, ended is not Ended.STOPPED and not clock.over(), given
     )
 
 
@@ -155,8 +159,22 @@ def _side(
         values = [model(Z).reshape(s.y.shape) for Z, s in zip(rows[1:], parts_of[1:])]
         if of is rest:
             values = [v + p for v, p in zip(values, own[1:])]
-            name = f"equivariant, corrected by {name}"
+            name = f"{CORRECTED} by {name}"
         yield _model(name, parts, values, rows=None if of is rest else model)
+
+
+def _along_axes(parts: Parts, left: Parts, own: list[Tensor], axes: Tensor, seed: int) -> Iterator[Model]:
+    """Models of what is left over that see the given coordinates, and the sizes of these: norms but no forms."""
+    sets, rests = (parts.train, parts.validation, parts.held_out), (left.train, left.validation)
+    rows = [coordinates(replace(s, x=s.x.double() @ axes.mT)) for s in sets]
+    sizes = [Z.abs() for Z in rows]
+    fits: list[tuple[str, list[Tensor], Learner]] = [("polynomial of sizes", sizes, polynomial)]
+    if parts.train.y[0].numel() <= TREE_TARGETS:
+        fits.append(("boosted trees of the given axes", rows, boosted_trees))
+    for name, inputs, learn in fits:
+        model = learn(Table.of(inputs[0], rests[0]), Table.of(inputs[1], rests[1]), seed)
+        values = [model(Z).reshape(s.y.shape) + p for Z, s, p in zip(inputs[1:], sets[1:], own[1:])]
+        yield _model(f"{CORRECTED} by {name}", parts, values)
 
 
 def _model(
@@ -184,7 +202,14 @@ def _free_network(parts: Parts, steps: int, seed: int, clock: Clock) -> tuple[Mo
 
 
 def _measured(
-    own: Model, twin: Model, free: Model, plain: Predictor, parts: Parts, complete: bool, given: Given
+    own: Model,
+    twin: Model,
+    free: Model,
+    direct: Model,
+    plain: Predictor,
+    parts: Parts,
+    complete: bool,
+    given: Given,
 ) -> Comparison:
     """The comparison on held-out samples, in the frame and in the given coordinates."""
     test = parts.held_out
@@ -200,6 +225,7 @@ def _measured(
         free,
         plain,
         float(squared_errors(own.held_out, test).mean()) / variance,
+        float(squared_errors(direct.held_out, test).mean()) / variance,
         measure(errors, of_free, deviations, variance),
         measure(errors[usual], of_free[usual], deviations[usual], float(deviations[usual].mean())),
         None if _unit_free(parts.train) else given(twin.held_out, free.held_out),

@@ -31,6 +31,27 @@ class RestartRow:
     distance: float
 
 
+@dataclass(frozen=True)
+class TwinRow:
+    """What the best model of one kind leaves unexplained of held-out samples, or a difference, with its error."""
+
+    kind: str
+    model: str
+    share: float
+    error: float | None = None
+
+
+@dataclass(frozen=True)
+class ProfileRow:
+    """Means of what is left over, with standard errors, against one quantity; the share it tells by itself."""
+
+    name: str
+    share: float
+    at: tuple[float, ...]
+    means: tuple[float, ...]
+    errors: tuple[float, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class ReportData:
     """What the report shows; whatever was not measured stays None or empty and is left out of the page."""
@@ -56,9 +77,21 @@ class ReportData:
     true: Array | None = None
     predicted: Array | None = None
     errors: list[ErrorRow] = field(default_factory=list)  # the equivariant predictor comes first
+    twins: list[TwinRow] = field(default_factory=list)
     free_p: float | None = (
-        None  # one-sided p of the paired test that the second model is better than the first
+        None  # one-sided, of the paired test that the best free model is better than the best twin
     )
+    defect: tuple[float, float] | None = (
+        None  # the share that the form cannot express: ends of a 95 % interval
+    )
+    defect_words: str = ""
+    noise: str = ""  # what is known of the noise of the targets
+    tolerance: float | None = None
+    classes: list[str] = field(
+        default_factory=list
+    )  # true and predicted are then rows of indicators, probabilities
+    violation: str = ""
+    profiles: list[ProfileRow] = field(default_factory=list)
     boosts: Array | None = None
     equivariance_errors: Array | None = None
     unconstrained_equivariance_errors: Array | None = None
@@ -68,6 +101,16 @@ class ReportData:
     history: list[tuple[Array, Array, str]] = field(default_factory=list)  # steps, validation loss, label
     facts: dict[str, str] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
+
+    @property
+    def approximate(self) -> bool:
+        """Whether the form is found, but broken by a little."""
+        return self.verdict == "FOUND" and self.defect is not None and self.defect[0] > 0
+
+    @property
+    def measure(self) -> str:
+        """What shares are of."""
+        return "explained log loss" if self.classes else "variance"
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:

@@ -119,8 +119,9 @@ def scatter(true: Array | None, predicted: Array | None) -> str:
     return plot("scatter", f"Predicted against true value for {x.size} held-out numbers", draw, height=4)
 
 
-def errors(rows: list[ErrorRow]) -> str:
+def errors(rows: list[ErrorRow], classes: bool = False) -> str:
     """Draw the held-out error of each model as a bar on a logarithmic scale, the equivariant one first."""
+    what = "log loss" if classes else "mean squared error"
     if not any(np.isfinite(row.mse) and row.mse > 0 for row in rows):
         return ""
 
@@ -132,7 +133,7 @@ def errors(rows: list[ErrorRow]) -> str:
             axes.barh(place, shown - start, left=start, height=0.42, color=GREY if place else BLUE)
             text = f"{shorten(row.model, 40)}: {number(row.mse)}"
             axes.annotate(text, (start, place - 0.27), (2, 2), textcoords="offset points")
-        axes.set(xlabel="mean squared error (held out)", yticks=[], ylim=(len(rows) - 0.6, -0.75))
+        axes.set(xlabel=f"{what} (held out)", yticks=[], ylim=(len(rows) - 0.6, -0.75))
         axes.spines["left"].set_visible(False)
 
     alt = "Held-out error: " + "; ".join(f"{row.model} {number(row.mse)}" for row in rows)
@@ -141,7 +142,7 @@ def errors(rows: list[ErrorRow]) -> str:
 
 def equivariance(boosts: Array | None, exact: Array | None, free: Array | None) -> str:
     """Draw how far predictions break the symmetry as transformations grow."""
-    named = (("equivariant predictor", exact, BLUE, "o-"), ("unconstrained network", free, ORANGE, "s--"))
+    named = (("equivariant predictor", exact, BLUE, "o-"), ("unconstrained model", free, ORANGE, "s--"))
     lines = [(label, *_drawable(boosts, y, True), colour, style) for label, y, colour, style in named]
     lines = [line for line in lines if line[1].size]
     if not lines:

@@ -6,7 +6,7 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from gortho.report import figures
+from gortho.report import classified, exactly, figures
 from gortho.report.data import Array, ReportData
 from gortho.report.words import chance, number, percent, terms
 
@@ -15,6 +15,7 @@ BADGES = {
     "NONE": ("○", "No such symmetry"),
     "UNDERDETERMINED": ("?", "The data cannot tell"),
 }
+APPROXIMATE = ("≈", "Symmetry found, not quite exact")
 
 
 def _quantiles(values: Array | None) -> tuple[int, float, float] | None:
@@ -30,8 +31,12 @@ def page(data: ReportData) -> str:
     pictures = {
         "form": figures.form(data),
         "spectrum": figures.spectrum(data),
-        "scatter": figures.scatter(data.true, data.predicted),
-        "errors": figures.errors(data.errors),
+        "defect": exactly.defect(data),
+        "profiles": exactly.profiles(data.profiles),
+        "scatter": "" if data.classes else figures.scatter(data.true, data.predicted),
+        "confusion": classified.confusion(data),
+        "reliability": classified.reliability(data),
+        "errors": figures.errors(data.errors, bool(data.classes)),
         "equivariance": figures.equivariance(
             data.boosts, data.equivariance_errors, data.unconstrained_equivariance_errors
         ),
@@ -48,9 +53,8 @@ def page(data: ReportData) -> str:
     environment.filters |= {"number": number, "percent": percent, "chance": chance, "terms": terms}
     return environment.get_template("page.html").render(
         data=data,
-        badge=BADGES[data.verdict],
+        badge=APPROXIMATE if data.approximate else BADGES[data.verdict],
         sure=data.verdict == "FOUND" and bool(np.isfinite(data.confidence)),
-        two_sided_p=None if data.free_p is None else 2 * min(data.free_p, 1 - data.free_p),
         found=data.verdict == "FOUND",
         pictures={name: Markup(svg) for name, svg in pictures.items()},
         generators=[(name, Markup(svg)) for name, svg in figures.generators(data)],

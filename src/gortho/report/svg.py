@@ -61,10 +61,29 @@ def _open(alt: str, view_box: str, style: str = "") -> str:
 
 def plot(name: str, alt: str, draw: Callable[[Figure, Axes], None], height: float = 3.2) -> str:
     """Draw one plot and return it as inline SVG whose ids begin with its name."""
+    return _drawn(name, alt, lambda figure: draw(figure, figure.subplots()), (4.6, height))
+
+
+def plots(name: str, alt: str, draws: Sequence[Callable[[Axes], None]], columns: int = 4) -> str:
+    """Draw several small plots with one scale of y, in rows of so many."""
+    columns = min(columns, len(draws))
+    rows = -(-len(draws) // columns)
+
+    def draw(figure: Figure) -> None:
+        grid = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
+        for axes, one in zip(grid, draws):
+            one(axes)
+        for axes in grid[len(draws) :]:
+            axes.set_visible(False)
+
+    return _drawn(name, alt, draw, (2.3 * columns, 1.9 * rows))
+
+
+def _drawn(name: str, alt: str, draw: Callable[[Figure], None], size: tuple[float, float]) -> str:
     with rc_context(_STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
-        figure = Figure(figsize=(4.6, height), layout="constrained")
-        draw(figure, figure.subplots())
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure)
         buffer = StringIO()
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", buffer.getvalue(), flags=re.S)
@@ -92,15 +111,16 @@ def heat(
     names: Sequence[str],
     alt: str,
     cell: tuple[int, int],
+    longest: int = 8,
 ) -> str:
     """Draw a matrix as tinted cells with lines of text, its variables named along both sides."""
-    short = [shorten(name, 8) for name in names]
+    short = [shorten(name, longest) for name in names]
     (width, height), left, top = cell, 14 + 8 * max(map(len, short)), 22
     strongest = np.nanmax(np.abs(values), initial=0, where=np.isfinite(values)) or 1
     cells = {(i, j): [text for text in texts(i, j) if text] for i, j in np.ndindex(values.shape)}
     # long numbers are set smaller, all alike, so that none leaves its cell (a character is about 0.64 em wide at most)
-    longest = [max((len(lines[k]) for lines in cells.values() if len(lines) > k), default=1) for k in (0, 1)]
-    sizes = [min(most, (width - 8) / (0.64 * length)) for most, length in zip((14, 11), longest)]
+    lengths = [max((len(lines[k]) for lines in cells.values() if len(lines) > k), default=1) for k in (0, 1)]
+    sizes = [min(most, (width - 8) / (0.64 * length)) for most, length in zip((14, 11), lengths)]
     parts: list[str] = []
 
     def write(x: float, y: float, text: str, more: str = 'text-anchor="middle"') -> None:

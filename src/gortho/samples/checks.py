@@ -90,8 +90,8 @@ def weights_of(sample_weight: Any, y_error: Any, rows: int) -> np.ndarray | None
     name, given = ("sample_weight", sample_weight) if y_error is None else ("y_error", y_error)
     if given is None:
         return None
-    one = as_array(given, name)
-    values = np.full(rows, float(one)) if one.ndim == 0 else as_float64(given, name)
+    one = isinstance(given, Real) or getattr(given, "ndim", 1) == 0
+    values = np.full(rows, float(given)) if one else as_float64(given, name)
     if len(values) != rows:
         raise DataError(f"{name} has {len(values)} rows and y has {rows}: give one for each sample")
     if y_error is not None:
@@ -105,6 +105,18 @@ def weights_of(sample_weight: Any, y_error: Any, rows: int) -> np.ndarray | None
         raise DataError(f"{name} must be one finite number of at least 0 for each sample, and not all zero")
     values = values / values.max()  # sums then stay in range
     return values / values.mean()
+
+
+def errors_of(y_error: Any, weights: np.ndarray, of: np.ndarray) -> np.ndarray:
+    """Errors ``(N,)`` of samples by their weights, some of those that came from errors.
+
+    >>> errors_of([1.0, 2.0], weights_of(None, [1.0, 2.0], 2), np.array([0.4]))
+    array([2.])
+    """
+    values = np.asarray(y_error, dtype=np.float64)
+    first = values.reshape(len(weights), -1)[0] if values.ndim else values
+    largest = np.abs(first).max()
+    return largest * np.sqrt(np.square(first / largest).mean() * weights[0] / of)  # weights are 1/error²
 
 
 def check_inputs(

@@ -91,6 +91,7 @@ class Chunks:
     picked: dict[str, tuple[str, ...]] = field(default_factory=dict)
     where: Callable[[int], str] = row_number
     dropna: bool = False
+    classes: tuple[Any, ...] = ()
 
     @classmethod
     def of_arrays(cls, raw: Raw) -> Chunks:
@@ -110,7 +111,8 @@ class Chunks:
             for start in range(0, total, PIECE)
         )
         shapes = {part: tuple(array.shape[1:]) for part, array in given.items()}
-        return cls(pieces, shapes, labels_of(shapes), total, raw.columns, raw.notices, raw.picked, raw.where)
+        labels, found = labels_of(shapes), (raw.columns, raw.notices, raw.picked, raw.where)
+        return cls(pieces, shapes, labels, total, *found, classes=raw.classes)
 
     @property
     def width(self) -> int:
@@ -132,9 +134,10 @@ class Chunks:
         X = self.part("x", values)
         assert X is not None
         y, scalars = self.part("y", values), self.part("scalars", values)
-        found = {part: self.part(part, values) for part in MORE}
-        more = {part: array for part, array in found.items() if array is not None}
-        return Raw(X, y, scalars, self.columns, rows, list(self.notices), self.picked, self.where, more)
+        rest = {part: self.part(part, values) for part in MORE}
+        more = {part: array for part, array in rest.items() if array is not None}
+        found = (list(self.notices), self.picked, self.where, more, self.classes)
+        return Raw(X, y, scalars, self.columns, rows, *found)
 
     def all_rows(self) -> Raw:
         """All rows, in memory."""

@@ -17,6 +17,7 @@ import numpy as np
 from . import chunks
 from .checks import as_float64
 from .chunks import Chunks, Piece, slices
+from .coding import Coded, Codes
 from .errors import DataError, missing
 from .raw import Raw
 from .sampling import BYTES, Limits, choose, sizes
@@ -77,6 +78,25 @@ def _raw(arrays: dict[str, np.ndarray], picked: dict[str, tuple[str, ...]], **mo
     return Raw(X, y, scalars, picked=picked, more=rest, **more)
 
 
+def _codes(arrays: dict[str, Any], picked: dict[str, tuple[str, ...]], wanted: Wanted) -> dict[str, Codes]:
+    """The codes of the array of labels, by its name; none where y is no labels."""
+    if not wanted.labels or "y" not in picked:
+        return {}
+    (name,) = picked["y"]
+    labels = arrays[name]
+    if math.prod(labels.shape[1:]) != 1:
+        raise DataError(f"y has shape {labels.shape}: classes are one column of labels")
+    return {name: Codes.of(np.ravel(labels[k : k + BLOCK]) for k in range(0, max(len(labels), 1), BLOCK))}
+
+
+def _coded(arrays: dict[str, Any], codes: dict[str, Codes]) -> dict[str, Any]:
+    return {name: Coded(array, codes[name]) if name in codes else array for name, array in arrays.items()}
+
+
+def _classes(codes: dict[str, Codes]) -> tuple[Any, ...]:
+    return next((c.classes for c in codes.values()), ())
+
+
 def _names(picked: dict[str, tuple[str, ...]]) -> list[str]:
     return [name for names in picked.values() for name in names]
 
@@ -94,7 +114,10 @@ def read_npz(path: Path, wanted: Wanted, limits: Limits) -> Raw:
                 "cannot be read in part: store the arrays as HDF5 (.h5) or Parquet (.parquet) instead"
             )
         with np.load(path, allow_pickle=False) as archive:
-            return _raw({name: archive[name] for name in _names(picked)}, picked)
+            arrays = {name: archive[name] for name in _names(picked)}
+            codes = _codes(arrays, picked, wanted)
+            arrays = _coded(arrays, codes)
+            return _raw({name: array[()] for name, array in arrays.items()}, picked, classes=_classes(codes))
     except DataError:
         raise
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError) as error:
@@ -123,22 +146,23 @@ def npz_chunks(path: Path, wanted: Wanted, memory: int | None) -> Chunks:
 
 def read_hdf5(path: Path, wanted: Wanted, limits: Limits) -> Raw:
     """Datasets of an HDF5 file, by name or path; only the rows that are used are kept in memory."""
-    with _datasets(path, wanted) as (datasets, picked):
-        return _read_datasets(datasets, picked, limits)
+    with _datasets(path, wanted) as (datasets, picked, codes):
+        return _read_datasets(_coded(datasets, codes), picked, limits, _classes(codes))
 
 
 def hdf5_chunks(path: Path, wanted: Wanted, memory: int | None) -> Chunks:
     """The same datasets, not read yet."""
-    with _datasets(path, wanted) as (datasets, picked):
-        total = _length(datasets, picked)
-        few = _raw({name: dataset[:2] for name, dataset in datasets.items()}, picked)
+    with _datasets(path, wanted) as (datasets, picked, codes):
+        total, coded = _length(datasets, picked), _coded(datasets, codes)
+        few = _raw({name: dataset[:2] for name, dataset in coded.items()}, picked, classes=_classes(codes))
     shapes = {"x": few.X, "y": few.y, "scalars": few.scalars, **few.more}
     step = chunks.PIECE
     return replace(
         Chunks.of_arrays(few),
         pieces=tuple(
             Piece(
-                start, partial(hdf5_blocks, path.absolute(), _names(picked), start, min(start + step, total))
+                start,
+                partial(hdf5_blocks, path.absolute(), _names(picked), codes, start, min(start + step, total)),
             )
             for start in range(0, total, step)
         ),
@@ -148,13 +172,13 @@ def hdf5_chunks(path: Path, wanted: Wanted, memory: int | None) -> Chunks:
 
 
 def hdf5_blocks(
-    path: Path, names: list[str], start: int, stop: int, rows: int | None = None
+    path: Path, names: list[str], codes: dict[str, Codes], start: int, stop: int, rows: int | None = None
 ) -> Iterator[np.ndarray]:
     """Rows of datasets of an HDF5 file, side by side, block by block."""
     import h5py
 
     with _undamaged(), h5py.File(path, "r") as file:
-        datasets = [file[name] for name in names]
+        datasets = list(_coded({name: file[name] for name in names}, codes).values())
         width = sum(math.prod(dataset.shape[1:]) for dataset in datasets)
         yield from slices(datasets, rows or max(1, BLOCK // max(1, width)), start, stop)
 
@@ -171,8 +195,10 @@ def _undamaged() -> Iterator[None]:
 
 
 @contextmanager
-def _datasets(path: Path, wanted: Wanted) -> Iterator[tuple[dict[str, Any], dict[str, tuple[str, ...]]]]:
-    """The wanted datasets of an HDF5 file, open, and their names by part."""
+def _datasets(
+    path: Path, wanted: Wanted
+) -> Iterator[tuple[dict[str, Any], dict[str, tuple[str, ...]], dict[str, Codes]]]:
+    """The wanted datasets of an HDF5 file, open, their names by part, and the codes of labels."""
     import h5py
 
     with _undamaged(), h5py.File(path, "r") as file:
@@ -195,7 +221,8 @@ def _datasets(path: Path, wanted: Wanted) -> Iterator[tuple[dict[str, Any], dict
                 f"{error}. The file holds the pandas table {pandas[0]!r}, in pandas' own layout, which "
                 "is not read: save it by DataFrame.to_parquet or to_csv instead"
             ) from None
-        yield {name: file[name] for name in _names(picked)}, picked
+        found = {name: file[name] for name in _names(picked)}
+        yield found, picked, _codes(found, picked, wanted)
 
 
 def _length(datasets: dict[str, Any], picked: dict[str, tuple[str, ...]]) -> int:
@@ -212,12 +239,14 @@ def _length(datasets: dict[str, Any], picked: dict[str, tuple[str, ...]]) -> int
     return len(first)
 
 
-def _read_datasets(datasets: dict[str, Any], picked: dict[str, tuple[str, ...]], limits: Limits) -> Raw:
+def _read_datasets(
+    datasets: dict[str, Any], picked: dict[str, tuple[str, ...]], limits: Limits, classes: tuple[Any, ...]
+) -> Raw:
     total = _length(datasets, picked)
     width = sum(math.prod(dataset.shape[1:]) for dataset in datasets.values())
     rows = choose(total, limits.rows(width), limits.seed)
     arrays = {name: _read_rows(dataset, rows) for name, dataset in datasets.items()}
-    return _raw(arrays, picked, rows=rows, notices=limits.notices(total, width))
+    return _raw(arrays, picked, rows=rows, notices=limits.notices(total, width), classes=classes)
 
 
 def _read_rows(dataset: Any, rows: np.ndarray) -> np.ndarray:

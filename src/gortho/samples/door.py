@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gortho.reps import DirectSum, Rep, Scalar, as_rep
-from gortho.samples.checks import as_array, as_float64, check_samples, variable_names, weights_of
+from gortho.samples.checks import as_array, as_float64, check_samples, errors_of, variable_names, weights_of
 from gortho.samples.errors import DataError, missing
 from gortho.samples.frame import RANK_TOLERANCE
 from gortho.samples.labels import as_labels, one_hot
@@ -124,13 +124,6 @@ def as_targets(y: np.ndarray, output: str | Rep, n: int) -> tuple[np.ndarray, Re
     return y, rep
 
 
-def _error_of_weight_one(y_error: Any, weights: np.ndarray) -> float:
-    values = np.asarray(y_error, dtype=np.float64)
-    first = values.reshape(len(weights), -1)[0] if values.ndim else values
-    largest = np.abs(first).max()
-    return float(largest * np.sqrt(np.square(first / largest).mean() * weights[0]))
-
-
 def _check_index(X: Any, y: Any) -> None:
     """Refuse a data frame and a series with the same labels of rows in another order: row i must belong to row i."""
     one: Any = getattr(X, "index", None)
@@ -170,10 +163,11 @@ def enter(
     if output == "class":
         y, classes = as_labels(as_given(y))
     rows = len(as_float64(as_given(y), "y"))
-    weights = weights_of(as_given(sample_weight), as_given(y_error), rows)
-    factor = 1.0 if weights is None or y_error is None else _error_of_weight_one(as_given(y_error), weights)
+    if classes and y_error is not None:
+        raise DataError("labels have no errors: leave out y_error, or give sample_weight")
+    whole = weights_of(as_given(sample_weight), as_given(y_error), rows)
     x, targets, point, sample, weights, notices = check_samples(
-        X, y, *given, max_samples, seed, names=names, weights=weights, why=why
+        X, y, *given, max_samples, seed, names=names, weights=whole, why=why
     )
     x = x[:, None, :] if x.ndim == 2 else x
     n = x.shape[-1]
@@ -203,8 +197,8 @@ def enter(
         called,
         classes=classes,
     )
-    if y_error is not None and parts[2] is not None:  # weights are 1/error², up to a factor
-        entered = replace(entered, noise=factor / parts[2].sqrt())
+    if y_error is not None and whole is not None and weights is not None:
+        entered = replace(entered, noise=torch.tensor(errors_of(as_given(y_error), whole, weights)))
     return entered, notices
 
 

@@ -29,7 +29,8 @@ class Dataset:
     """Checked samples: X (N, n) or (N, p, n), y (N, ...); scalars per point (N, p, s) or sample (N, s).
 
     `y` is None where no targets were read. `columns` names the arrays or columns that were, by their part: "x",
-    "y", "scalars" and so on. `weights` (N,), of mean one, are those of the file, or come from errors of y.
+    "y", "scalars" and so on. `weights` (N,), of mean one, are those of the file, or come from errors of y, which
+    `y_error` (N,) has too. Of classes, y has the labels.
     """
 
     X: np.ndarray
@@ -41,6 +42,7 @@ class Dataset:
     notices: list[str] = field(default_factory=list)
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
     weights: np.ndarray | None = None
+    y_error: np.ndarray | None = None
 
 
 def read(
@@ -80,7 +82,8 @@ def read(
     `targets=None` the targets, named by y or by the usual names, are read if the file has them.
     """
     path = Path(path).expanduser()
-    wanted = Wanted(x, y, scalars, weight, y_error, derivative, by, drop, targets, decimal)
+    labels = output == "class"
+    wanted = Wanted(x, y, scalars, weight, y_error, derivative, by, drop, targets, decimal, labels)
     kind = kind_of(path)
     budget = available_memory() if memory_budget is None else memory_budget
     every = targets is False or derivative is not None
@@ -154,13 +157,17 @@ def checked(raw: Raw, shape: Shape, source: str, limits: Limits) -> Dataset:
     raw = with_slopes(raw, shape, limits.seed) if "time" in raw.more else raw
     d = shaped(raw, shape)
     X, point, sample, target, notices = d.X, d.point_scalars, d.sample_scalars, d.y, d.notices
-    weights = None
+    weights = errors = None
     if target is None:
         X, point, sample = checks.check_inputs(X, point, sample, names=d.names, place=raw.place)
     else:
+        if raw.classes and np.isnan(target).any():
+            first, count = int(np.isnan(target).argmax()), int(np.isnan(target).sum())
+            raise DataError(f"y has no label in {raw.place(first)} ({count} in all): {FIX}")
         weight = raw.more.get("weight")
         weight = weight[:, 0] if weight is not None and weight.ndim == 2 and weight.shape[1] == 1 else weight
-        given = checks.weights_of(weight, raw.more.get("y_error"), len(X))
+        y_error = raw.more.get("y_error")
+        given = checks.weights_of(weight, y_error, len(X))
         X, target, point, sample, weights, more = checks.check_samples(
             X,
             target,
@@ -175,7 +182,11 @@ def checked(raw: Raw, shape: Shape, source: str, limits: Limits) -> Dataset:
             why=limits.why,
         )
         notices = notices + more
-    return Dataset(X, target, point, sample, d.names, source, notices, d.columns, weights)
+        if raw.classes:
+            target = np.array(raw.classes)[target.astype(int)]
+        if y_error is not None and given is not None and weights is not None:
+            errors = checks.errors_of(y_error, given, weights)
+    return Dataset(X, target, point, sample, d.names, source, notices, d.columns, weights, errors)
 
 
 def without_missing(raw: Raw) -> Raw:
@@ -242,6 +253,8 @@ def shape_output(y: np.ndarray, output: str, n: int) -> np.ndarray:
     """y as the kind of output asks: (N,) or (N, k), (N, n), (N, n, n) row by row, or (N, k) for a sum."""
     from gortho.reps import as_rep  # imports torch, which takes seconds
 
+    if output == "class":
+        return y.reshape(len(y))
     try:
         rep = as_rep(output)
     except ValueError as error:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from gortho.reps import DirectSum, Scalar
+from gortho.samples.coding import MAX_CLASSES
 from gortho.samples.errors import DataError
 
 #: Samples of each class, at least.
 MIN_OF_CLASS = 10
-#: More classes than this are taken for a mistake: a number, not a class.
-MAX_CLASSES = 50
 
 
 def as_labels(y: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
@@ -22,18 +23,20 @@ def as_labels(y: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
     ('a', 'b')
     """
     labels = np.asarray(y)
+    if labels.ndim == 0 or not labels.size:
+        raise DataError("y has no labels: give one for each sample")
     labels = labels.reshape(len(labels), -1)
     if labels.shape[1] != 1:
         raise DataError(f"y has {labels.shape[1]} columns: classes are one column of labels")
     column = labels[:, 0]
-    if column.dtype.kind in "OUS":
-        missing = [i for i, v in enumerate(column) if v is None or v != v or str(v).strip() == ""]
-        column = column.astype(str)
-    else:
-        missing = np.flatnonzero(~np.isfinite(column.astype(np.float64))).tolist()
-    if missing:
+    missing = np.flatnonzero([_missing(label) for label in column.tolist()])
+    if len(missing):
         raise DataError(f"y has no label in row {missing[0]} ({len(missing)} in all): leave these rows out")
-    classes, codes, counts = np.unique(column, return_inverse=True, return_counts=True)
+    if column.dtype == object:  # numbers stay numbers, all else is text
+        column = np.array(column.tolist())
+        column = column if column.dtype.kind in "biuf" else column.astype(str)
+    found, codes, counts = np.unique(column, return_inverse=True, return_counts=True)
+    classes = tuple(label.item() for label in found)
     if len(classes) < 2:
         raise DataError(f"all labels are {classes[0]!r}: give two classes or more")
     if len(classes) > MAX_CLASSES:
@@ -41,12 +44,20 @@ def as_labels(y: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
             f"y has {len(classes)} different labels, at most {MAX_CLASSES} are taken for classes: choose "
             "output='scalar' if it is a number"
         )
-    rare = classes[counts < MIN_OF_CLASS]
-    if len(rare):
+    least = int(counts.argmin())
+    if counts[least] < MIN_OF_CLASS:
         raise DataError(
-            f"class {rare[0]!r} has {counts.min()} samples, each needs {MIN_OF_CLASS}: give more, or leave it out"
+            f"class {classes[least]!r} has {counts[least]} samples, each needs {MIN_OF_CLASS}: give more, or leave it "
+            "out"
         )
-    return codes, tuple(c.item() for c in classes)
+    return codes, classes
+
+
+def _missing(label: Any) -> bool:
+    """Nothing, not a finite number, or blank text."""
+    if isinstance(label, str | bytes):
+        return not label.strip()
+    return bool(pd.isna(label)) or label in (math.inf, -math.inf)
 
 
 def one_hot(codes: np.ndarray, classes: int) -> tuple[np.ndarray, DirectSum]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 
 from . import chunks, tables
 from .chunks import Piece
+from .coding import Codes
 from .errors import DataError, missing
 from .tables import Table
 
@@ -61,19 +62,25 @@ def parquet_table(path: Path) -> Table:
 
     where = partial(_where, firsts, names if folder else None)
 
-    def pieces(columns: list[str]) -> list[Piece]:
+    def labels(column: str) -> Iterator[Any]:
+        for file in files:
+            with whole(), pq.ParquetFile(file) as opened:
+                for batch in opened.iter_batches(tables.BLOCK, columns=[column]):
+                    yield _as_text(batch, column)
+
+    def pieces(columns: list[str], codes: Mapping[str, Codes]) -> list[Piece]:
         made = []
         for file, name, header, first, rows in zip(files, names, headers, firsts, groups):
             for column in columns:
                 if column not in header:
                     raise DataError(f"{name}: {missing('column', column, header)}")
             for start, several in _runs(rows):
-                read = partial(parquet_blocks, file.absolute(), columns, several)
+                read = partial(parquet_blocks, file.absolute(), columns, several, codes)
                 place = partial(_where, [first], [name] if folder else None)
                 made.append(Piece(first + start, read, place, name if folder else ""))
         return made
 
-    return Table(headers[0], pieces, firsts[-1], where)
+    return Table(headers[0], pieces, labels, firsts[-1], where)
 
 
 def _where(firsts: list[int], names: list[str] | None, row: int) -> str:
@@ -94,8 +101,14 @@ def _runs(rows: list[int]) -> Iterator[tuple[int, list[int]]]:
             start, held, several = start + held, 0, []
 
 
+def _as_text(batch: Any, name: str) -> Any:
+    import pyarrow as pa
+
+    return batch.column(name).cast(pa.string()).to_numpy(zero_copy_only=False)
+
+
 def parquet_blocks(
-    path: Path, columns: list[str], groups: list[int], rows: int | None = None
+    path: Path, columns: list[str], groups: list[int], codes: Mapping[str, Codes], rows: int | None = None
 ) -> Iterator[np.ndarray]:
     """Columns of some row groups of a Parquet file, block by block."""
     import pyarrow as pa
@@ -109,14 +122,16 @@ def parquet_blocks(
         for batch in file.iter_batches(rows or max(1, tables.BLOCK // len(columns)), groups, columns):
             for name in columns:
                 kind = batch.schema.field(name).type
-                if not numeric(kind):
+                if not numeric(kind) and name not in codes:
                     raise DataError(
                         f"column {name!r} has type {kind}, first value {batch.column(name)[0].as_py()!r}, not numbers: "
                         "convert or drop it"
                     )
             yield np.stack(
                 [
-                    batch.column(name).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+                    codes[name](_as_text(batch, name))
+                    if name in codes
+                    else batch.column(name).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
                     for name in columns
                 ],
                 axis=1,

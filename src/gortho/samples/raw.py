@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,8 @@ class Raw:
     `y` is None where no targets were asked for. `columns` are the names of X's columns, None for files of
     arrays; `rows` are the numbers of the rows read, None for all; `where` tells in words where a row stands;
     `picked` are the arrays or columns read, by their part in it ("x", "y", "scalars");
-    `more` are weights, errors, times and trajectories, by their part.
+    `more` are weights, errors, times and trajectories, by their part; `classes` are those of labels, where y has their
+    codes.
     """
 
     X: np.ndarray
@@ -29,6 +31,7 @@ class Raw:
     picked: dict[str, tuple[str, ...]] = field(default_factory=dict)
     where: Callable[[int], str] = row_number
     more: dict[str, np.ndarray] = field(default_factory=dict)
+    classes: tuple[Any, ...] = ()
 
     def place(self, index: int) -> str:
         """Where a row that was read stands in the file, in words: by its line, or by its number from 0."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from .checks import as_float64, variable_names
 from .chunks import PIECE, Piece, slices
+from .coding import Codes
 from .errors import DataError, listed, row_number
 from .parquet import whole
 from .tables import Table
@@ -26,8 +27,11 @@ def whole_table(
 ) -> Table:
     """A table in memory, by a function that gives a column."""
 
-    def pieces(columns: list[str]) -> list[Piece]:
-        found = [as_float64(column(name), f"column {name!r}") for name in columns]
+    def pieces(columns: list[str], codes: Mapping[str, Codes]) -> list[Piece]:
+        found = [
+            codes[name](column(name)) if name in codes else as_float64(column(name), f"column {name!r}")
+            for name in columns
+        ]
         for name, values in zip(columns, found):
             if values.shape != (total,):
                 raise DataError(
@@ -39,7 +43,7 @@ def whole_table(
             for start in range(0, total, PIECE)
         ]
 
-    return Table(header, pieces, total, where, notices)
+    return Table(header, pieces, lambda name: [column(name)], total, where, notices)
 
 
 def npy_table(path: Path) -> Table:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .chunks import Chunks, Piece
+from .coding import Codes
 from .errors import DataError, listed, missing, row_number
 from .raw import Raw
 from .sampling import Limits, sample_stream
@@ -19,10 +21,14 @@ INDEX = re.compile(r"$|Unnamed: \d+$|__index_level_\d+__$")  # row numbers that 
 
 @dataclass(frozen=True)
 class Table:
-    """A table on disk: its header, and pieces of the wanted columns; `total` rows, None where only reading tells."""
+    """A table on disk: its header, and pieces of the wanted columns; `total` rows, None where only reading tells.
+
+    Columns of labels are read as their codes; `labels` gives them as they stand, block by block.
+    """
 
     header: list[str]
-    pieces: Callable[[list[str]], list[Piece]]
+    pieces: Callable[[list[str], Mapping[str, Codes]], list[Piece]]
+    labels: Callable[[str], Iterable[Any]]
     total: int | None = None
     where: Callable[[int], str] = row_number
     notices: tuple[str, ...] = ()
@@ -44,8 +50,13 @@ def choose_columns(table: Table, wanted: Wanted) -> Chunks:
         twice = [name for name in dict.fromkeys(columns) if columns.count(name) > 1]
         raise DataError(f"columns {listed(twice)} are used more than once: give each to x, y or scalars once")
     picked = {part: tuple(names) for part, names in parts.items() if names}
+    codes = {}
+    if wanted.labels and y_columns:
+        if len(y_columns) > 1:
+            raise DataError(f"y has {len(y_columns)} columns: classes are one column of labels")
+        codes = {y_columns[0]: Codes.of(table.labels(y_columns[0]))}
     return Chunks(
-        tuple(table.pieces(columns)),
+        tuple(table.pieces(columns, codes)),
         {part: (len(names),) for part, names in picked.items()},
         tuple(f"column {name!r}" for name in columns),
         table.total,
@@ -53,6 +64,7 @@ def choose_columns(table: Table, wanted: Wanted) -> Chunks:
         [*table.notices, *notices],
         picked,
         table.where,
+        classes=codes[y_columns[0]].classes if codes else (),
     )
 
 

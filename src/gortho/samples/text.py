@@ -10,7 +10,7 @@ import re
 import sys
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +21,7 @@ import numpy as np
 
 from . import tables
 from .chunks import Piece
+from .coding import Codes
 from .errors import DataError, listed
 from .tables import Table
 
@@ -49,10 +50,13 @@ def text_table(path: Path, decimal: str) -> Table:
         below = (number for number, _ in _cells(path, layout.delimiter) if number > layout.skip)
         return f"line {next(itertools.islice(below, row, None))}"
 
-    def pieces(columns: list[str]) -> list[Piece]:
-        return [Piece(0, partial(text_blocks, layout, columns), where)]
+    def pieces(columns: list[str], codes: Mapping[str, Codes]) -> list[Piece]:
+        return [Piece(0, partial(text_blocks, layout, columns, codes), where)]
 
-    return Table(layout.header, pieces, None, where)
+    def labels(column: str) -> Iterator[Any]:
+        return (frame[column] for frame in _frames(layout, [], None))
+
+    return Table(layout.header, pieces, labels, None, where)
 
 
 def _layout(path: Path, decimal: str) -> Layout:
@@ -117,11 +121,26 @@ def _below(layout: Layout) -> Iterator[Any]:
         yield _Uncommented(itertools.islice(file, layout.skip, None)), 0
 
 
-def text_blocks(layout: Layout, columns: list[str], rows: int | None = None) -> Iterator[np.ndarray]:
+def text_blocks(
+    layout: Layout, columns: list[str], codes: Mapping[str, Codes], rows: int | None = None
+) -> Iterator[np.ndarray]:
     """Columns of a text file below its header, block by block."""
+    explained, numbers = False, [name for name in columns if name not in codes]
+    for frame in _frames(layout, numbers, rows):
+        block = frame[numbers].to_numpy(np.float64)
+        if not explained and np.isnan(block).any():  # missing cells, or short lines
+            _explain(layout, numbers)
+            explained = True
+        for place, name in enumerate(columns):
+            block = np.insert(block, place, codes[name](frame[name]), axis=1) if name in codes else block
+        yield block
+
+
+def _frames(layout: Layout, numbers: list[str], rows: int | None) -> Iterator[Any]:
+    """The table below its header, block by block: numbers where told, all else as text."""
     import pandas as pd
 
-    explained, header = False, layout.header
+    header = layout.header
     try:
         with (
             warnings.catch_warnings(),
@@ -134,7 +153,7 @@ def text_blocks(layout: Layout, columns: list[str], rows: int | None = None) -> 
                 names=header,
                 skiprows=skip,
                 index_col=False,
-                dtype={name: np.float64 if name in columns else str for name in header},
+                dtype={name: np.float64 if name in numbers else str for name in header},
                 skipinitialspace=True,
                 encoding="utf-8-sig",
                 decimal=layout.decimal,
@@ -142,18 +161,13 @@ def text_blocks(layout: Layout, columns: list[str], rows: int | None = None) -> 
             ) as reader,
         ):
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            for chunk in reader:
-                block = chunk[columns].to_numpy(np.float64)
-                if not explained and np.isnan(block).any():  # missing cells, or short lines
-                    _explain(layout, columns)
-                    explained = True
-                yield block
+            yield from reader
     except DataError:
         raise
     except pd.errors.EmptyDataError:  # a header, and nothing below it
         return
     except (ValueError, pd.errors.ParserWarning) as error:
-        _explain(layout, columns)
+        _explain(layout, numbers)
         raise DataError(f"the file cannot be read as a table: {error}") from None
 
 

@@ -25,6 +25,7 @@ class Wanted:
         drop: columns of a table that are no coordinates.
         targets: whether y is read: yes, no, or None for where it is there.
         decimal: sign between whole and part in text files.
+        labels: whether y is a column of labels, text or numbers.
     """
 
     x: Columns = None
@@ -37,6 +38,7 @@ class Wanted:
     drop: Columns = None
     targets: bool | None = True
     decimal: str = "."
+    labels: bool = False
 
     def __post_init__(self) -> None:
         if self.decimal not in (".", ","):
@@ -47,6 +49,8 @@ class Wanted:
             raise DataError("y= and derivative= are both given: y is made of x and the time")
         if self.weight is not None and self.y_error is not None:
             raise DataError("weight= and y_error= are both given: give one of them, weights are 1 / y_error²")
+        if self.labels and self.y_error is not None:
+            raise DataError("labels have no errors: leave out y_error=, or give weight=")
 
     @property
     def needs_y(self) -> bool | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,28 +27,36 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def write(path: str | os.PathLike[str], y: np.ndarray, columns: Sequence[str] = ("y",)) -> Path:
-    """Writes y (N, ...), row by row: as an array y, or as columns of a table.
+def write(
+    path: str | os.PathLike[str],
+    y: np.ndarray,
+    columns: Sequence[str] = ("y",),
+    more: Mapping[str, np.ndarray] | None = None,
+) -> Path:
+    """Writes y (N, ...), row by row: as an array y, or as columns of a table; and `more` arrays (N,) by their names.
 
     One name for several values stands for name_0, name_1, ...
     """
+    more = more or {}
     path = check_writable(path)
     suffix = path.suffix.lower()
     if suffix == ".npz":
-        np.savez(path, y=y)
+        np.savez(path, **{"y": y, **more})  # type: ignore[arg-type]
         return path
     if suffix in (".h5", ".hdf5"):
         import h5py
 
         with h5py.File(path, "w") as file:
-            file["y"] = y
+            file["y"] = y.astype(object) if y.dtype.kind == "U" else y
+            for name, values in more.items():
+                file[name] = values
         return path
     import pandas as pd
 
     flat = np.asarray(y).reshape(len(y), -1)
     if len(columns) == 1 < flat.shape[1]:
         columns = [f"{columns[0]}_{k}" for k in range(flat.shape[1])]
-    table = pd.DataFrame(flat, columns=list(columns))
+    table = pd.DataFrame(flat, columns=list(columns)).assign(**more)
     if suffix == ".parquet":
         table.to_parquet(path, index=False)
     else:

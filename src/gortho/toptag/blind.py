@@ -1,8 +1,8 @@
 """The form behind labelled jets, in whatever frame, from labels alone: a start that no random draw has to find.
 
 A random form makes squares of momenta of the order of E², a million times m², and says nothing about labels; its
-gradient does not lead anywhere either. But the jet as a whole, P = Σ x_i, is one vector, and its label a number that
-depends on P²: the search for the form is that of `gortho.discover`. That constituents are massless is not used.
+gradient does not lead anywhere either. But the jet as a whole, P = Σ x_i, is one vector, and its class depends on P²:
+the search for the form is that of `gortho.discover` for classes. That constituents are massless is not used.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import torch
 from gortho.discovery import Settings
 from gortho.discovery.clock import Clock
 from gortho.discovery.find import find_form as search_form
+from gortho.discovery.learning import held_out_errors
 from gortho.discovery.models import paired_p
 from gortho.discovery.posed import Posed
 from gortho.discovery.search import Errors
 from gortho.discovery.workers import one_thread
-from gortho.estimators import held_out_errors
 from gortho.forms import QuadraticForm
 from gortho.samples import Samples
+from gortho.samples.labels import one_hot
 from gortho.toptag.train import Sample
 
 #: Jets that the form is searched with, at random: more add time, not knowledge.
@@ -37,7 +38,8 @@ def find_form(sample: Sample) -> QuadraticForm:
     if len(P) < least:
         raise ValueError(f"{len(P)} jets are too few to find a form in {n} dimensions: give {least}")
     rows = torch.randperm(len(P), generator=torch.Generator().manual_seed(0))[:MOST]
-    posed = Posed.of(Samples(P[rows, None], sample.label.double().cpu()[rows]), seed=0)
+    labels, rep = one_hot(sample.label.long().cpu()[rows].numpy(), 2)
+    posed = Posed.of(Samples(P[rows, None], torch.tensor(labels), rep, classes=(0, 1)), seed=0)
     settings = Settings(given_axes=False, refits=1)
     with one_thread():
         found = search_form(posed, settings=settings, errors=Errors.ABSOLUTE, seed=0, clock=Clock())

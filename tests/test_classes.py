@@ -1,0 +1,265 @@
+"""Classes: their form in a hidden frame, refusals, probabilities that no group element changes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy.stats import t
+
+import gortho
+from gortho import QuadraticForm, Settings, Verdict
+from gortho.discovery.classes import entropy, frequencies, log_losses
+from gortho.discovery.likelihood import Logistic, likelihood_refits, most_likely
+from gortho.discovery.posed import Posed
+from gortho.discovery.search import Errors, Restart, Search
+from gortho.discovery.spreads import given_errors
+from gortho.samples import DataError
+from gortho.samples.door import enter
+from gortho.samples.labels import MAX_CLASSES, MIN_OF_CLASS, as_labels
+from gortho.samples.values import Samples
+
+SMALL = Settings(starts=10, generations=2, refits=6, predictor_steps=100)
+TINY = Settings(starts=2, generations=0, finalists=1, refits=2, predictor_steps=20)
+
+
+def hidden(seed, n=3, condition=3.0):
+    """A form of signature (1, n-1) in some frame."""
+    return QuadraticForm.random(1, n - 1, condition=condition, seed=seed)
+
+
+def values(x, form):
+    """q over its standard deviation; of two vectors, their inner product."""
+    A = form.matrix.numpy()
+    q = np.einsum("ni,ij,nj->n", x, A, x) if x.ndim == 2 else np.einsum("ni,ij,nj->n", x[:, 0], A, x[:, 1])
+    return q / q.std()
+
+
+def labelled(samples, seed, bounds=(0.1,), sharp=0.05, shape=()):
+    """Inputs, class numbers by noisy bounds of q, and the form."""
+    random, form = np.random.default_rng(seed), hidden(seed)
+    x = random.normal(size=(samples, *shape, 3))
+    return x, np.digitize(values(x, form) + sharp * random.logistic(size=samples), bounds), form
+
+
+# At the door
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (["b", "a"], ("a", "b")),
+        ([3, 1], (1, 3)),
+        ([True, False], (False, True)),
+        ([0.5, 2.0], (0.5, 2.0)),
+        (np.array([2, 1], dtype=object), (1, 2)),
+        (np.array(["x", 1], dtype=object), ("1", "x")),
+        (pd.Series(["u", "t"], dtype="category"), ("t", "u")),
+        (torch.tensor([7, 5]), (5, 7)),
+    ],
+)
+def test_labels_of_any_kind(labels, classes):
+    repeated = np.tile(np.asarray(labels), MIN_OF_CLASS)
+    codes, found = as_labels(repeated)
+    assert found == classes and [type(c) for c in found] == [type(c) for c in classes]
+    assert [str(found[c]) for c in codes] == [str(label) for label in repeated]
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["a"] * 20, "all labels are 'a': give two classes"),
+        (["a"] * 20 + ["b"], "class 'b' has 1 samples, each needs 10"),
+        ([1] * 20 + [2] * 3, "class 2 has 3 samples"),
+        (["a", "b", None] * 10, r"no label in row 2 \(10 in all\)"),
+        (["a", "b", " "] * 10, "no label in row 2"),
+        ([1.0, 2.0, np.nan] * 10, "no label in row 2"),
+        (pd.Series([1, 2, None] * 10, dtype="Int64"), "no label in row 2"),
+        (np.repeat(np.arange(MAX_CLASSES + 1), 10), "51 different labels, .* output='scalar'"),
+        (np.zeros((20, 2)), "2 columns: classes are one column"),
+        ([], "no labels"),
+    ],
+)
+def test_labels_that_cannot_be_classes(labels, message):
+    with pytest.raises(DataError, match=message) as told:
+        as_labels(labels)
+    assert "np." not in str(told.value)
+
+
+# The likelihood
+
+
+def test_the_log_loss_is_that_of_the_right_classes_with_weights():
+    y = torch.eye(3, dtype=torch.float64)[[0, 2, 1]]
+    logits, weights = torch.randn(3, 3, dtype=torch.float64), torch.tensor([1.0, 2.0, 0.0]).double()
+    samples = Samples(torch.ones(3, 1, 2).double(), y, "scalar + scalar + scalar", weights=weights)
+    losses = log_losses(logits.log_softmax(1), samples)
+    assert losses.mean() == pytest.approx(float(entropy(logits, y, weights)))
+    assert losses[1] == pytest.approx(-2 * float(logits.log_softmax(1)[1, 2])) and losses[2] == 0
+    assert frequencies(samples).tolist() == pytest.approx([1 / 3, 1e-6, 2 / 3])
+
+
+@pytest.mark.parametrize("bounds", [(0.1,), (-0.4, 0.3)])
+def test_the_form_is_as_exact_as_the_likelihood_allows(bounds):
+    """At most a third worse than the logistic regression that is told the law: linear in the products of x."""
+    from sklearn.linear_model import LogisticRegression
+
+    own, told = [], []
+    for seed in range(40, 44):
+        x, codes, form = labelled(2_000, seed, bounds)
+        posed = Posed.of(enter(x, codes, "class")[0], seed)
+        parts = posed.weighted(Errors.ABSOLUTE)
+        train = Samples.cat([parts.train, parts.validation])
+        start = posed.frame.form_in(QuadraticForm(form.matrix + 0.3 * torch.eye(3)))
+        own.append(posed.out(Logistic.of(train, start).fit(start)[0]).algebra_distance(form))
+        i, j = np.triu_indices(3)
+        rows = posed.given.train.x[:, 0].numpy(), posed.given.validation.x[:, 0].numpy()
+        z = np.concatenate(rows)
+        z, labels = z[:, i] * z[:, j], train.y.argmax(1).numpy() > len(bounds) - 1
+        weights = LogisticRegression(C=1e6, max_iter=3_000).fit(z, labels).coef_[0]
+        B = torch.zeros(3, 3).double().index_put((torch.tensor(i), torch.tensor(j)), torch.tensor(weights))
+        told.append(QuadraticForm((B + B.mT) / 2).algebra_distance(form))
+    assert np.mean(own) < 4 / 3 * np.mean(told) and np.mean(own) < 0.08
+
+
+def test_intervals_of_the_likelihood_cover():
+    inside = []
+    for seed in range(60, 72):
+        x, codes, form = labelled(1_200, seed)
+        posed = Posed.of(enter(x, codes, "class")[0], seed)
+        parts = posed.weighted(Errors.ABSOLUTE)
+        start = posed.frame.form_in(QuadraticForm(form.matrix + 0.3 * torch.eye(3)))
+        likely = most_likely(parts.train, Search(start, Errors.ABSOLUTE, (Restart("near", start, 0.0),)))
+        refits = likelihood_refits(parts.train, likely, 8, seed, lambda share, A: None)
+        found = posed.out(likely.A)
+        half = t.ppf(0.975, 8) * given_errors(posed.frame, found, refits)[0]
+        sign = np.sign(float((found.matrix * form.matrix).sum()))
+        inside.append((found.matrix - sign * form.matrix).abs().numpy() <= half)
+    assert np.mean(inside) > 0.85
+
+
+# Verdicts
+
+
+@pytest.fixture(scope="module")
+def three():
+    """Three classes with names, and what was found."""
+    x, codes, form = labelled(2_500, 21, (-0.4, 0.3))
+    labels = np.array(["space", "light", "time"])[codes]
+    return x, labels, form, gortho.discover(x, labels, output="class", seed=1)
+
+
+def covered(found, form):
+    """The share of entries inside their intervals."""
+    low, high = found.intervals
+    A = form.matrix.numpy() * np.sign((form.matrix * found.candidate.matrix).sum().item())
+    return ((low <= A) & (high >= A)).mean()
+
+
+def test_three_classes(three):
+    x, labels, form, found = three
+    assert found.verdict is Verdict.FOUND and found.group_name == "O(1,2)"
+    assert found.classes == ("light", "space", "time") and found.candidate.algebra_distance(form) < 0.08
+    assert covered(found, form) > 0.7
+    assert (found.predict(x) == labels).mean() > 0.85
+    p = found.predict_proba(x)
+    assert p.shape == (2_500, 3) and np.allclose(p.sum(1), 1)
+    assert "log loss" in found.reason and found.defect.low == 0 and found.defect.high < 0.1
+    assert "class frequencies" in str(found) and "the variance" not in str(found)
+    assert found.confidence > 0.9
+
+
+def test_probabilities_do_not_change_under_the_group(three):
+    x, _, _, found = three
+    g = found.candidate.group().sample(1, seed=3, max_boost=1.0)[0].numpy()
+    before, after = found.predict_proba(x[:200]), found.predict_proba(x[:200] @ g.T)
+    assert np.abs(after - before).max() < 1e-10 and before.std(0).min() > 0.1
+    assert max(found.certificate.values()) < 1e-10 < 1e-3 < max(found.free_certificate.values())
+
+
+def test_a_saved_run_predicts_the_same(three, tmp_path):
+    x, _, _, found = three
+    again = gortho.Discovery.load(found.save(tmp_path / "run"))
+    assert again.classes == found.classes and again.defect == found.defect
+    assert (again.predict(x) == found.predict(x)).all()
+    assert np.array_equal(again.predict_proba(x), found.predict_proba(x))
+
+
+def test_two_sharp_classes_of_numbers():
+    x, codes, form = labelled(2_000, 22, sharp=0.02)
+    found = gortho.discover(x, 2 * codes + 5, output="class", settings=SMALL)
+    assert found.verdict is Verdict.FOUND and found.candidate.algebra_distance(form) < 0.06
+    assert found.classes == (5, 7) and found.predict(x[:3]).dtype.kind == "i"
+
+
+def test_a_rare_class():
+    x, _, form = labelled(3_000, 23)
+    q = values(x, form) + 0.02 * np.random.default_rng(0).logistic(size=3_000)
+    found = gortho.discover(x, q > np.quantile(q, 0.95), output="class", settings=SMALL)
+    assert found.classes == (False, True) and found.candidate.group_name == "O(1,2)"
+    assert found.verdict is not Verdict.NONE and found.candidate.algebra_distance(form) < 0.2
+    assert 0.02 < found.predict(x).mean() < 0.08
+
+
+def test_pairs_of_vectors():
+    x, codes, form = labelled(2_000, 24, shape=(2,))
+    found = gortho.discover(x, codes, output="class", settings=SMALL)
+    assert found.verdict is Verdict.FOUND and found.candidate.algebra_distance(form) < 0.08
+
+
+def test_sets_of_vectors():
+    """The class of a set depends on the square of its sum; the order of its points does not count."""
+    random, form = np.random.default_rng(25), hidden(25)
+    x = random.normal(size=(2_000, 4, 3))
+    q = values(x.sum(1), form) + 0.03 * random.logistic(size=2_000)
+    found = gortho.discover(x, q > 0, output="class", settings=SMALL, set_like=True)
+    assert found.verdict is Verdict.FOUND and found.candidate.algebra_distance(form) < 0.08
+    assert np.abs(found.predict_proba(x[:50]) - found.predict_proba(x[:50, ::-1].copy())).max() < 1e-10
+
+
+def test_scalars_count():
+    """The bound of each sample is a number that comes with it."""
+    random, form = np.random.default_rng(26), hidden(26)
+    x, bound = random.normal(size=(2_000, 3)), random.normal(size=2_000)
+    labels = values(x, form) + 0.05 * random.logistic(size=2_000) > bound
+    found = gortho.discover(x, labels, output="class", settings=SMALL, scalars=bound)
+    assert found.verdict is Verdict.FOUND and found.candidate.algebra_distance(form) < 0.1
+    assert (found.predict(x, bound) == labels).mean() > 0.85
+
+
+def test_samples_without_weight_do_not_count():
+    """Half of the labels are those of another form, with next to no weight."""
+    x, codes, form = labelled(3_000, 27)
+    other = values(x, hidden(28)) > 0.1
+    light = np.arange(3_000) % 2 == 1
+    found = gortho.discover(
+        x,
+        np.where(light, other, codes),
+        output="class",
+        settings=SMALL,
+        sample_weight=np.where(light, 1e-6, 1.0),
+    )
+    assert found.candidate.algebra_distance(form) < 0.15
+
+
+def test_labels_that_mean_nothing_are_refused(three):
+    x, labels, _, _ = three
+    shuffled = np.random.default_rng(0).permutation(labels)
+    found = gortho.discover(x, shuffled, output="class", settings=SMALL)
+    assert found.verdict is Verdict.UNDERDETERMINED and "Neither" in found.reason
+
+
+@pytest.mark.parametrize("seed", [31, 32])
+def test_classes_with_a_direction_have_no_form(seed):
+    """A half-space, and a bound that is tilted: the classes depend on one coordinate by itself."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(2_000, 3))
+    tilted = x[:, 2] if seed == 31 else values(x, hidden(seed)) + x[:, 2]
+    found = gortho.discover(x, tilted > 0.1 * random.logistic(size=2_000), output="class", settings=SMALL)
+    assert found.verdict is Verdict.NONE and found.defect.low > 0.05 and found.form is None
+
+
+def test_probabilities_are_for_classes():
+    x = np.random.default_rng(0).normal(size=(200, 2))
+    found = gortho.discover(x, x[:, 0] ** 2 - x[:, 1] ** 2, settings=TINY)
+    with pytest.raises(ValueError, match="probabilities are for classes"):
+        found.predict_proba(x)
