@@ -22,7 +22,7 @@ API = {  # pages of the reference: title, and modules or packages
         ["forms", "groups", "reps", "symmetry", "stabiliser", "notation", "terms", "volume"],
     ),
     "networks": ("Networks and training", ["nn", "training", "solvers", "checkpoints", "testing"]),
-    "estimators": ("scikit-learn estimators", ["estimators"]),
+    "estimators": ("scikit-learn estimators", ["estimators", "estimating", "scaling"]),
     "data": ("Files, saved runs, report", ["samples", "runs", "report"]),
     "tasks": ("Tasks, baselines, experiments", ["tasks", "baselines", "experiments"]),
     "toptag": ("Top tagging", ["toptag"]),
