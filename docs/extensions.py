@@ -17,9 +17,12 @@ RESULTS, TESTS = HERE.parent / "results", HERE.parent / "tests"
 COLON = "\u2236"  # a sign that no docstring has
 API = {  # pages of the reference: title, and modules or packages
     "discovery": ("Discovery", ["discovery", "level", "kept"]),
-    "forms": ("Forms, groups, representations", ["forms", "groups", "reps", "symmetry", "stabiliser", "notation", "terms", "volume"]),
+    "forms": (
+        "Forms, groups, representations",
+        ["forms", "groups", "reps", "symmetry", "stabiliser", "notation", "terms", "volume"],
+    ),
     "networks": ("Networks and training", ["nn", "training", "solvers", "checkpoints", "testing"]),
-    "estimators": ("scikit-learn estimators", ["estimators"]),
+    "estimators": ("scikit-learn estimators", ["estimators", "estimating", "scaling"]),
     "data": ("Files, saved runs, report", ["samples", "runs", "report"]),
     "tasks": ("Tasks, baselines, experiments", ["tasks", "baselines", "experiments"]),
     "toptag": ("Top tagging", ["toptag"]),
@@ -82,13 +85,33 @@ def modules(name):
     return [module.__name__, *(f"{module.__name__}.{part}" for part in inside)]
 
 
+def public(names):
+    """A table of what `import gortho` offers of these modules, each with the first sentence of its docstring."""
+    import gortho
+
+    rows = []
+    for name in gortho.__all__:
+        value = getattr(gortho, name)
+        home = getattr(value, "__module__", "").removeprefix("gortho.").split(".")[0]
+        if home in names:
+            first = " ".join(value.__doc__.split("\n\n")[0].split()).replace("|", "\\|")
+            place = f"{value.__module__}.{value.__qualname__}"
+            rows.append(f"| {{py:obj}}`gortho.{name} <{place}>` | {as_markdown(first)} |")
+    return ["| name | what it is |\n| --- | --- |", *rows, "", "By module:\n"] if rows else []
+
+
+def as_markdown(text):
+    """Literals and names of a docstring as literals."""
+    return re.sub(r"``?([^`]+)``?", r"`\1`", text)
+
+
 def write_pages(app):
     """Pages of the reference; one for every table in results/; one for every file with tests that we name."""
     automodule = "## {0}\n\n```{{eval-rst}}\n.. automodule:: {0}\n   :members:\n   :ignore-module-all:\n```\n"
     reference = {}
     for page, (title, names) in API.items():
         sections = [automodule.format(module) for name in names for module in modules(name)]
-        reference[f"{page}.md"] = "\n".join([f"# {title}\n", *sections])
+        reference[f"{page}.md"] = "\n".join([f"# {title}\n", *public(names), *sections])
     write(HERE / "api", reference)
 
     include = "```{{include}} ../../results/{}\n:relative-images:\n```\n"

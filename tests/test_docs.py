@@ -10,6 +10,7 @@ Text that follows a block is its output. Searches are small here, and the same s
 that depend on a search may differ from those on the page.
 """
 
+import ast
 import contextlib
 import copy
 import importlib
@@ -198,6 +199,24 @@ def test_tolerances_have_the_values_that_the_page_says():
     assert len(rows) > 10
     for name, value in rows:
         assert pydoc.locate(name) == float(value), name
+
+
+def messages():
+    """Every text in the source, with … where values are set in."""
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+            elif isinstance(node, ast.JoinedStr):
+                yield "".join(part.value if isinstance(part, ast.Constant) else "…" for part in node.values)
+
+
+def test_messages_are_quoted_as_they_are_written():
+    rows = re.findall(r"^\| `(.+?)` \|", (DOCS / "troubleshooting.md").read_text(encoding="utf-8"), re.M)
+    texts = "\n".join(messages())
+    assert len(rows) > 30
+    for quoted in rows:
+        assert quoted in texts, quoted
 
 
 def test_every_equation_of_the_paper_is_listed():

@@ -33,7 +33,7 @@ def missing(path):
 
 
 def test_the_gallery_is_whole():
-    assert len(EXAMPLES) == 9
+    assert len(EXAMPLES) == 12
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -30,6 +30,7 @@ def everything(count=12, rep="vector", n=3):
         torch.arange(2 * count).reshape(count, 2) % 3 > 0,
         True,
         tuple("abcdef"[:n]),
+        normal(count, seed=5).abs(),
     )
 
 
@@ -127,8 +128,10 @@ def test_in_frame_moves_inputs_and_targets_and_comes_back(rep):
     back = moved.in_frame(Frame(frame.inverse))
     torch.testing.assert_close(back.x, whole.x)
     torch.testing.assert_close(back.y, whole.y)
-    for name in ROWS[2:]:
+    for name in ROWS[2:-1]:
         assert getattr(moved, name) is getattr(whole, name)
+    if rep == "scalar":
+        torch.testing.assert_close(moved.noise, whole.noise)
 
 
 def test_shapes_names_and_variance():
@@ -140,7 +143,9 @@ def test_shapes_names_and_variance():
         "sample_scalars": 2,
         "set_like": True,
     }
-    assert repr(whole).startswith("Samples(12 of set of 2 x R^3 -> ") and "weights, mask" in repr(whole)
+    assert repr(whole).startswith("Samples(12 of set of 2 x R^3 -> ") and "weights, mask, noise" in repr(
+        whole
+    )
     bare = Samples(normal(5, 1, 3), torch.tensor([1.0, 1.0, 1.0, 1.0, 6.0]))
     assert bare.names == ("x0", "x1", "x2") and bare.variance == pytest.approx(4.0)
 

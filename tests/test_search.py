@@ -757,11 +757,17 @@ def test_haar_turns_of_starts_come_from_the_seed():
     assert float((haar(3, (), random_generator(0)).det().abs() - 1).abs()) < 1e-9
 
 
-@pytest.mark.parametrize("name", ["starts", "finalists", "refits", "members", "workers"])
-def test_sizes_that_cannot_work_are_refused(name):
-    with pytest.raises(ValueError, match=rf"Settings\({name}=0\): give {name} of at least 1"):
-        Settings(**{name: 0})
-    assert getattr(Settings(**{name: 1}), name) == 1
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("starts", 0), ("generations", 0), ("finalists", 1), ("refits", 1), ("members", 1), ("workers", 1)],
+)
+def test_sizes_that_cannot_work_are_refused(name, least):
+    for bad in (least - 1, 1.5, True):
+        with pytest.raises(
+            ValueError, match=rf"Settings: {name} = {bad}: give a whole number of at least {least}"
+        ):
+            Settings(**{name: bad})
+    assert getattr(Settings(**{name: least}), name) == least
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,18 @@ def test_models_fit_and_heed_weights(learn):
         assert float(error) < limit * float(right.var())
 
 
+@pytest.mark.parametrize("constant", [0.0, 0.3])
+def test_polynomials_leave_columns_alone_that_do_not_vary(constant):
+    x = normal(400, 1, 2)
+    fixed = torch.cat([x, torch.full_like(x, constant)], 1)
+    truth = x[:, 0, 0] ** 2 + x[:, 0, 1]
+    values = [
+        polynomial(*tables(s))(coordinates(s))[:, 0] for s in (Samples(x, truth), Samples(fixed, truth))
+    ]
+    torch.testing.assert_close(values[0], truth, rtol=0, atol=1e-3)
+    torch.testing.assert_close(values[1], truth, rtol=0, atol=1e-3)
+
+
 def test_kernel_ridge_is_differentiable():
     x = normal(400, 1, 2)
     model = KernelRidge.fit(*tables(Samples(x, torch.sin(x[:, 0, 0]))))

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from gortho import checks
-from gortho.discovery.peers import KernelRidge
+from gortho.discovery.models import KernelRidge, Table, coordinates
 from gortho.discovery.spectral import InfinitesimalLaw, skew_basis, symmetric_basis
 from gortho.reps import DirectSum, Rep, as_rep
 from gortho.samples.checks import variable_names
@@ -176,11 +176,13 @@ def _of_samples(y: Any, X: Any, output: str | Rep, seed: int) -> tuple[Infinites
     frame = Frame.of(samples.x)
     inside = samples.in_frame(frame)
     train, held_out = inside.split([len(samples) - len(samples) // 5, len(samples) // 5], seed)
-    fit = KernelRidge.fit(train, held_out)
+    known, asked = (Table.of(coordinates(part), part) for part in (train, held_out))
+    fit = KernelRidge.fit(known, asked)
     size = inside.x.square().sum((1, 2))
     Z = inside.x[size <= size.quantile(INNER)]
-    law = InfinitesimalLaw(lambda z: fit(z.flatten(1)), Z, samples.rep)
-    return law, frame, fit.validation / max(held_out.variance, 1e-300)
+    shape = samples.y.shape[1:]
+    law = InfinitesimalLaw(lambda z: fit(z.flatten(1)).reshape(-1, *shape), Z, samples.rep)
+    return law, frame, asked.error(fit(asked.inputs)) / max(held_out.variance, 1e-300)
 
 
 def _table(law: InfinitesimalLaw, frame: Frame, names: tuple[str, ...], unexplained: float | None) -> Kept:

@@ -16,6 +16,7 @@ import torch
 from scipy.stats import ttest_rel
 from torch import Tensor
 
+from gortho.samples.door import CONSTANT
 from gortho.samples.values import Samples
 
 #: Kernel matrices of more samples than this are not worth their cost.
@@ -191,7 +192,10 @@ def monomials_of(inputs: Tensor, most: int = MONOMIALS) -> Callable[[Tensor], Te
     """All monomials of rows, in units of their spread, up to the degree at which there are no more than so many."""
     d = inputs.shape[1]
     degree = max((k for k in range(1, DEGREE + 1) if math.comb(d + k, k) <= most), default=1)
-    shift, scale = inputs.mean(0), inputs.std(0).clamp_min(1e-30)
+    shift, scale = inputs.mean(0), inputs.std(0)
+    scale[scale < CONSTANT * inputs.abs().amax(0).clamp_min(1e-300)] = (
+        math.inf
+    )  # what does not vary says nothing
 
     def monomials(z: Tensor) -> Tensor:
         z = (z.double() - shift) / scale
@@ -208,7 +212,7 @@ def polynomial(train: Table, validation: Table, seed: int = 0) -> Predictor:
     monomials = monomials_of(train.inputs)
     D = monomials(train.inputs)
     root = torch.ones(len(D), 1, dtype=D.dtype) if train.weights is None else train.weights.sqrt()[:, None]
-    size = (D * root).norm(dim=0)
+    size = (D * root).norm(dim=0).clamp_min(1e-300)
     U, s, Vt = torch.linalg.svd(D * root / size, full_matrices=False)
     b = U.mT @ (train.targets * root)
     V = monomials(validation.inputs) / size

@@ -51,7 +51,8 @@ class LevelForm:
         entry_errors, eigenvalue_errors, centre_errors, level_error: standard errors, from refits to resamples.
         free: points over unknowns, which the intervals' factor depends on.
         outliers: rows that were left out, from 0.
-        points, shown_outliers: some of the points, for pictures, and which of them are outliers.
+        points: some of the points, for pictures.
+        shown_outliers: which of them are outliers.
         evidence: the measurements behind the verdict.
     """
 
