@@ -30,6 +30,7 @@ class Correlation:
     A: Tensor
     strength: float
     share: float
+    origin: Tensor | None = None  # where the quadratic with its linear part has its centre
 
 
 def splines(y: Tensor, count: int = SPLINES) -> Tensor:
@@ -89,13 +90,20 @@ class Moments:
         i, j = torch.triu_indices(m, m)
         found = []
         for k in range(min(count, len(strength))):
-            v = (left @ U[:, k])[: len(i)]
+            v, linear = (left @ U[:, k]).split([len(i), m])
             M = torch.zeros(m, m, dtype=S.dtype)
             M[i, j] = v / 2
             A, share = nearest_kronecker(M + M.mT, self.points)
             if float(torch.linalg.matrix_norm(A)) > 0:
-                found.append(Correlation(unit_form(A), float(strength[k]), share))
+                centre = _centre(M + M.mT, linear, self.points)
+                found.append(Correlation(unit_form(A), float(strength[k]), share, centre))
         return found
+
+
+def _centre(M: Tensor, linear: Tensor, points: int) -> Tensor:
+    """The c, alike for all vectors, at which zᵀMz + bᵀz is nearest to (z - c)ᵀM(z - c) + constant: 2Mc = -b."""
+    n = len(M) // points
+    return torch.linalg.lstsq(2 * M.unflatten(1, (points, n)).sum(1), -linear[:, None]).solution[:, 0]
 
 
 def _root_inverse(S: Tensor) -> Tensor:
