@@ -24,6 +24,7 @@ from gortho.nn.exact import EquivariantNet
 from gortho.nn.features import features_for, weight_shape
 from gortho.nn.form import FixedForm
 from gortho.nn.tuples import SOFT, TupleFeatures
+from gortho.reps import Tensor as TensorRep
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
@@ -47,6 +48,7 @@ class Claim:
         spaces: number of the form of each vector, where there are several.
         output_space: with several forms, the one of the output.
         axial: places of axial input vectors.
+        odd: the output has the parity that tells left from right.
     """
 
     name: str
@@ -56,11 +58,19 @@ class Claim:
     spaces: tuple[int, ...] = ()
     output_space: int = 0
     axial: tuple[int, ...] = ()
+    odd: bool = False
 
     @property
     def forms(self) -> int:
         """How many forms there are."""
         return max(self.spaces, default=0) + 1
+
+    def of(self, samples: Samples) -> Samples:
+        """The samples with outputs of this parity."""
+        if not self.odd:
+            return samples
+        part = samples.rep.parts[0]
+        return samples.with_targets(samples.y, TensorRep(part.up, part.down, odd=True))
 
     def split(self, theta: Tensor, n: int) -> tuple[Tensor, Tensor, Tensor]:
         """Forms ``(m, n, n)``, directions ``(d, n)`` and origin ``(1, n)``, or none ``(0, n)``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.clock import Clock
-from gortho.discovery.looks import ROWS_FOR_UNKNOWN, Size, robust_weights
+from gortho.discovery.looks import ROWS_FOR_UNKNOWN, Size, robust_weights, usual_mean
 from gortho.discovery.predictor import LAW, POLYNOMIAL_COLUMNS, POLYNOMIAL_STEPS
 from gortho.discovery.projection import LEAST_DAMPING, Solve
 from gortho.discovery.search import FIRST, LAST, NEAR_BEST, NEARLY_EXACT, REFIT_STEPS, SCAN
@@ -17,14 +18,13 @@ from gortho.discovery.wider_family import Claim, WideProjection
 from gortho.discovery.wider_starts import starts_for
 from gortho.samples.values import Samples
 
-#: Smoothness, steps, and how many starts go on, for each look; the first is for scores alone.
-LOOKS: tuple[tuple[Size, float, int, int], ...] = (
-    (SCAN, 1.0, 0, 8),
-    (SCAN, 1.0, 8, 5),
-    (FIRST, 0.3, 8, 3),
-    (LAST, 0.1, 10, 2),
-    (LAST, 0.03, 12, 2),
-)
+#: Size and smoothness of a family, steps with it, and how many starts go on.
+Look = tuple[Size, float, int, int]
+#: Criterion and θ of starts, the best first.
+Ends = list[tuple[float, Tensor]]
+#: The looks at one claim: the first is for scores alone.
+FIRST_LOOKS: tuple[Look, ...] = ((SCAN, 1.0, 0, 8), (SCAN, 1.0, 8, 5), (FIRST, 0.3, 8, 3))
+LAST_LOOKS: tuple[Look, ...] = ((LAST, 0.1, 10, 2), (LAST, 0.03, 12, 2))
 #: Rounds of the looks end where a start leaves more than so many times the best one's criterion.
 HOPELESS = 5.0
 
@@ -49,8 +49,8 @@ class End:
 
     @property
     def error(self) -> float:
-        """The mean squared error of validation samples."""
-        return float(self.errors.mean())
+        """The mean squared error of usual validation samples."""
+        return usual_mean(self.errors)
 
 
 def projection(
@@ -70,31 +70,33 @@ def projection(
     return WideProjection(few, claim, columns, seed, soft)
 
 
-def look(
-    claim: Claim,
-    train: Samples,
-    validation: Samples,
-    known: Sequence[Tensor],
-    seed: int,
-    clock: Clock,
-) -> End:
-    """The best θ for a claim: starts, fewer and fewer of them, with ever sharper families."""
-    ends: list[tuple[float, Tensor]] = [(0.0, t) for t in starts_for(claim, train, list(known), seed)]
-    for size, soft, steps, keep in LOOKS:
-        view = projection(train, claim, size, seed, soft)
-        solves = [view.refine(theta, steps) for _, theta in ends]
-        done = sorted(((at.criterion, at.A) for at in solves), key=lambda end: end[0])
-        ends = [end for end in done if end[0] <= HOPELESS * done[0][0] + NEARLY_EXACT][:keep]
-        if not steps:
-            ends = done[:keep]
-        if clock.over():
-            break
-    at = view.solve(ends[0][1])
-    tame = view.reweighted(robust_weights(view, at)).refine(at.A, REFIT_STEPS)
-    criterion, theta = ends[0]
+def first_look(claim: Claim, train: Samples, known: Sequence[Tensor], seed: int) -> Ends:
+    """A few good θ for a claim, by small families: starts, fewer and fewer of them."""
+    ends: Ends = [(0.0, theta) for theta in starts_for(claim, train, list(known), seed)]
+    for step in FIRST_LOOKS:
+        ends = _better(ends, train, claim, step, seed)
+    return ends
+
+
+def last_look(claim: Claim, train: Samples, validation: Samples, ends: Ends, seed: int) -> End:
+    """The best θ for a claim, by large and sharp families; exact where the law is a polynomial."""
+    for step in LAST_LOOKS:
+        ends = _better(ends, train, claim, step, seed)
+    view = projection(train, claim, LAST, seed, LAST_LOOKS[-1][1])
+    tame = view.reweighted(robust_weights(view, view.solve(ends[0][1]))).refine(ends[0][1], REFIT_STEPS)
     errors = _errors(view, view.solve(tame.A), validation)
-    end = End(claim, tame.A, criterion, errors, None, tuple(ends))
+    end = End(claim, tame.A, ends[0][0], errors, None, tuple(ends))
     return _exact(end, train, validation, seed) or end
+
+
+def _better(ends: Ends, train: Samples, claim: Claim, step: Look, seed: int) -> Ends:
+    """The best of the ends after some steps with one family; without steps, by their scores alone."""
+    size, soft, steps, keep = step
+    view = projection(train, claim, size, seed, soft)
+    solves = [view.refine(theta, steps) for _, theta in ends]
+    done = sorted(((at.criterion, at.A) for at in solves), key=lambda end: end[0])
+    hopeless = HOPELESS * done[0][0] + NEARLY_EXACT if steps else math.inf
+    return [end for end in done if end[0] <= hopeless][:keep]
 
 
 def _errors(view: WideProjection, at: Solve, samples: Samples) -> Tensor:
@@ -105,7 +107,7 @@ def _errors(view: WideProjection, at: Solve, samples: Samples) -> Tensor:
 
 def polynomials(train: Samples, claim: Claim, seed: int) -> list[WideProjection]:
     """Polynomials of the invariants, of the degrees that the samples allow."""
-    found = []
+    found: list[WideProjection] = []
     for degree in range(3):
         view = WideProjection(train, claim, 0, seed, degree=degree)
         columns = view.family.columns
@@ -134,7 +136,7 @@ def simplest(ends: Sequence[End], variance: float) -> list[End]:
 
 def refitted(end: End, samples: Samples, count: int, seed: int, clock: Clock) -> list[Tensor]:
     """θ refitted to resamples (the Bayesian bootstrap), each with a family of its own."""
-    found = []
+    found: list[Tensor] = []
     for r in range(count):
         if len(found) >= 4 and clock.over():
             break
@@ -145,8 +147,6 @@ def refitted(end: End, samples: Samples, count: int, seed: int, clock: Clock) ->
             view = projection(samples, end.claim, LAST, number, 0.03, weights)
         else:
             given = weights if samples.weights is None else weights * samples.weights
-            view = WideProjection(
-                replace(samples, weights=given), end.claim, 0, number, degree=end.degree
-            )
+            view = WideProjection(replace(samples, weights=given), end.claim, 0, number, degree=end.degree)
         found.append(view.refine(end.theta, REFIT_STEPS).A)
     return found

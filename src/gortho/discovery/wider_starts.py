@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.correlation import correlate, invariant_scalars
+from gortho.discovery.spectral import symmetric_basis
 from gortho.discovery.starts import CORRELATED, SCALARS, Start, distinct, quadratic_monomials, white_starts
 from gortho.discovery.wider_family import Claim
 from gortho.groups import haar, random_generator
@@ -100,7 +101,9 @@ def _origins(samples: Samples) -> list[Tensor]:
     found = [torch.zeros(samples.n, dtype=flat.dtype), flat.mean(0)]
     if samples.rep.parts[0].rank == 1 and len(samples.rep.parts) == 1:
         total = samples.x.sum(1)
-        solution = torch.linalg.lstsq(torch.cat([total, torch.ones_like(total[:, :1])], 1), samples.y).solution
+        solution = torch.linalg.lstsq(
+            torch.cat([total, torch.ones_like(total[:, :1])], 1), samples.y
+        ).solution
         found.append(-torch.linalg.pinv(solution[:-1].mT) @ solution[-1] / samples.points)
     return found
 
@@ -116,8 +119,6 @@ def _orthogonal(samples: Samples) -> list[Tensor]:
         rows.append((plus - minus) / 4)
     m = torch.cat(rows)
     _, V = torch.linalg.eigh(m.mT @ m)
-    from gortho.discovery.spectral import symmetric_basis
-
     return [unit_form(torch.einsum("m,mab->ab", V[:, 0], symmetric_basis(samples.n)))]
 
 
