@@ -69,7 +69,7 @@ def rewritten(run, change):
         (lambda c: c.update(colour=1), "holds colour: gortho"),
         (
             lambda c: c.update(format="gortho discovery 9"),
-            "wrote 'gortho discovery 9', and 'gortho discovery 3'",
+            f"wrote 'gortho discovery 9', and '{saving.FORMAT}'",
         ),
         (lambda c: c["provenance"]["versions"].update(gortho="7.0") or c.pop("names"), "gortho 7.0 wrote it"),
         (lambda c: c.update(verdict="PERHAPS"), "PERHAPS"),
