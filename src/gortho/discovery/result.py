@@ -309,7 +309,7 @@ class Discovery:
             lines.append(f"  {label}: {self.law()}   [{self.candidate.group_name}]")
             lines.append(f"  {self._eigenvalue_words()}")
         if self.wider is not None:
-            lines += [_sentences(f"  {line}") for line in self.wider.lines()]
+            lines += [_sentences(f"  {line}") for line in self.wider.lines(self.interval_factor)]
         if self.evidence is not None:
             exactly = str(self.defect)
             if self.classes:

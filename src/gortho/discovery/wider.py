@@ -50,8 +50,12 @@ from gortho.testing import equivariance_error
 
 #: Claims that are searched for to the end, and of these how many are put to the test of twins.
 CLAIMS, TESTED = 3, 2
+#: A claim whose family leaves so many times more than the best free model is not put to the test.
+FAR_WORSE = 10.0
 #: Other readings of a handed law that are told, at most.
 READINGS = 3
+#: Coordinates of an origin below this share of its length are zero.
+ROUNDING = 1e-12
 
 
 def wanted(found: Discovery, asked: Asked) -> bool:
@@ -93,7 +97,8 @@ def widen(
     accepted: Trial | None = None
     with clock.stage("wider"):
         ends = _searched(parts, form, asked, seed, clock)
-        for end in ends[:TESTED]:
+        limit = FAR_WORSE * plain.free.validation + NEARLY_EXACT * parts.validation.variance
+        for end in [end for end in ends if end.error <= limit][:TESTED]:
             trial = _tried(end, found, posed, parts, plain, settings, seed, clock, tolerance)
             if trial.verdict is Verdict.FOUND and _beats(trial, plain, parts.held_out):
                 accepted, told = trial, _readings(trial.end, parts, seed)
@@ -105,6 +110,7 @@ def widen(
     left = ", ".join(f"{end.claim.name} {percent(end.error / parts.validation.variance)}" for end in ends)
     return replace(
         found,
+        provenance=provenance(samples, seed, clock, found.provenance.errors, found.provenance.predictor),
         notices=(
             *found.notices,
             f"wider symmetries do not hold, either; what they leave unexplained: {left}",
@@ -245,12 +251,15 @@ def _out(posed: Posed, claim: Claim, theta: Tensor) -> Symmetry:
     """The symmetry in the given coordinates."""
     forms, s, c = claim.split(theta, posed.frame.n)
     back = posed.frame.inverse
+    origin = posed.x_unit * back @ c[0] if claim.origin else None
+    if origin is not None:  # what is rounding is not shown
+        origin = torch.where(origin.abs() < ROUNDING * origin.norm(), 0.0, origin)
     return Symmetry(
         [posed.out(A) for A in forms],
         spaces=claim.spaces,
         special=claim.special,
         directions=s @ back.mT,
-        origin=posed.x_unit * back @ c[0] if claim.origin else None,
+        origin=origin,
     )
 
 

@@ -44,11 +44,15 @@ class Wider:
             text += f" ({', '.join(f'x{i + 1}' for i in self.axial)} axial)"
         return text + (", with an axial output" if self.odd else "")
 
-    def lines(self) -> list[str]:
-        """What is to be said beside the name."""
+    def lines(self, factor: float = 1.0) -> list[str]:
+        """What is to be said beside the name, errors times a factor."""
         found = [
             f"{self.claim}: explains {100 * self.explains:.2g} % of the variance that O(A) alone does not"
         ]
+        if self.origin_errors:
+            found.append(
+                f"the origin: ± {', '.join(f'{factor * error:.1g}' for error in self.origin_errors)}"
+            )
         if len(self.symmetry.directions):
             found.append(f"what is left of the group: {self.symmetry.residual_name}")
             found.append(
