@@ -18,7 +18,7 @@ from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Kind, Parts
 from gortho.discovery.result import Discovery
 from gortho.discovery.search import LAST, NEAR_BEST, NEARLY_EXACT, SAME, Settings
-from gortho.discovery.spreads import BOOSTS, UNDERSTATED, given_errors, spread
+from gortho.discovery.spreads import UNDERSTATED, given_errors, spread
 from gortho.discovery.twins import Comparison
 from gortho.discovery.verdict import MAX_UNEXPLAINED, Evidence, Verdict, confidence, judge, percent
 from gortho.discovery.wider_claims import (
@@ -30,7 +30,7 @@ from gortho.discovery.wider_claims import (
     representative,
 )
 from gortho.discovery.wider_family import Claim
-from gortho.discovery.wider_fit import compare_wide, wide_predictor
+from gortho.discovery.wider_fit import certificate, compare_wide, wide_predictor
 from gortho.discovery.wider_search import (
     HOPELESS,
     End,
@@ -46,7 +46,6 @@ from gortho.nn.framed import InFrame
 from gortho.samples.frame import form_distance
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
-from gortho.testing import equivariance_error
 
 #: Claims that are searched for to the end, and of these how many are put to the test of twins.
 CLAIMS, TESTED = 3, 2
@@ -312,7 +311,7 @@ def _answer(
         network_options=fitted.options,
         evidence=trial.evidence,
         peers=peers,
-        certificate=_certificate(network, wider, posed.given.held_out),
+        certificate=certificate(network, wider, posed.given.held_out),
         held_out=(found.held_out[0], own.flatten().numpy()[: len(found.held_out[0])]),
         wider=wider,
     )
@@ -330,23 +329,3 @@ def _errors(trial: Trial, posed: Posed) -> tuple[tuple[float, ...], tuple[float,
     )
     moved = posed.x_unit * (c[1:] - c[:1]).square().mean(0).sqrt().flatten()
     return tuple((factor * turned).tolist()), tuple((factor * moved).tolist())
-
-
-def _certificate(net: InFrame, wider: Wider, held_out: Samples) -> dict[float, float]:
-    """Relative equivariance error by largest boost, on held-out samples, in float64."""
-    few = held_out.rows(slice(0, 64))
-    kinds = ["pseudovector" if i in wider.axial else "vector" for i in range(few.points)]
-    return {
-        boost: equivariance_error(
-            net,
-            wider.symmetry,
-            kinds if wider.axial else "vector",
-            net.rep,
-            few.x,
-            max_boost=boost,
-            samples=4,
-            arguments=few.scalars,
-            output_space=wider.output_space,
-        )
-        for boost in BOOSTS
-    }

@@ -24,11 +24,15 @@ from gortho.discovery.predictor import (
     fit_network,
 )
 from gortho.discovery.projection import LEAST_DAMPING
+from gortho.discovery.spreads import BOOSTS
 from gortho.discovery.twins import Comparison, Given, _measured, _model, _side
 from gortho.discovery.wider_family import Claim, WideProjection
 from gortho.discovery.wider_search import End, polynomials
+from gortho.discovery.wider_value import Wider
+from gortho.nn.framed import InFrame
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
+from gortho.testing import equivariance_error
 from gortho.training import predict
 
 
@@ -144,3 +148,23 @@ def compare_wide(
     free = [plain.free, *_side(coordinates, parts, left, own, seed)]
     twin, best = (min(models, key=lambda m: m.validation) for models in (twins, free))
     return _measured(predictor, twin, best, plain.plain, parts, plain.complete and not clock.over(), given)
+
+
+def certificate(net: InFrame, wider: Wider, held_out: Samples) -> dict[float, float]:
+    """Relative equivariance error by largest boost, on held-out samples, in float64."""
+    few = held_out.rows(slice(0, 64))
+    kinds = ["pseudovector" if i in wider.axial else "vector" for i in range(few.points)]
+    return {
+        boost: equivariance_error(
+            net,
+            wider.symmetry,
+            kinds if wider.axial else "vector",
+            net.rep,
+            few.x,
+            max_boost=boost,
+            samples=4,
+            arguments=few.scalars,
+            output_space=wider.output_space,
+        )
+        for boost in BOOSTS
+    }
