@@ -32,7 +32,7 @@ FIELD = np.array([0.5, -0.2, 0.6])
 x = rng.normal(size=(300, 3))
 y = 0.5 * (x**2).sum(1) - x @ FIELD + rng.normal(0.0, 0.02, size=300)
 
-unaware = gortho.discover(x, y, names=["x", "y", "z"])
+unaware = gortho.discover(x, y, names=["x", "y", "z"], look_for="O")  # nothing but whole groups O(A)
 print(unaware)
 
 # %%

@@ -10,10 +10,12 @@ from click.testing import CliRunner
 
 import gortho
 from gortho import Discovery, Settings, Symmetry, Verdict, cli
+from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind
 from gortho.discovery.wider_claims import Asked, aligned, angles, claims_for, even_rep, representative
 from gortho.discovery.wider_family import Claim, WideProjection
 from gortho.discovery.wider_fit import _linear, invariants_of
+from gortho.discovery.wider_notes import SKEW_LEAVES, TRANSLATIONS, skew_form, skew_note
 from gortho.reps import as_rep
 from gortho.samples.frame import form_distance
 from gortho.samples.values import Samples
@@ -265,6 +267,36 @@ def test_plain_forms_are_plain():
     x = normal(400, 3)
     found = gortho.discover(x, x.square().sum(1), settings=SMALL)
     assert found.wider is None and found.symmetry == Symmetry.of(found.form) and found.group_name == "O(3)"
+
+
+# What is noted
+
+
+def test_laws_of_differences_are_noted():
+    x = normal(500, 2, 3) + 1
+    notes = [
+        gortho.discover(x, y, settings=SMALL).notices
+        for y in ((x[:, 0] - x[:, 1]).square().sum(1), (x[:, 0] - 0.8 * x[:, 1]).square().sum(1))
+    ]
+    assert TRANSLATIONS in notes[0] and TRANSLATIONS not in notes[1]
+
+
+@pytest.mark.parametrize("points", [2, 3])
+def test_a_skew_form_is_told(points):
+    """y = φ(x_1ᵀJx_2) in a hidden frame: J to a few percent, by one eigenproblem; a symmetric law gives none."""
+    x, M = normal(2_000, points, 4), torch.eye(4, dtype=torch.float64) + 0.3 * normal(4, 4, seed=3)
+    J = torch.block_diag(*[torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)] * 2)
+    product = (x @ J @ x.mT)[:, 0, 1]
+    posed = Posed.of(Samples(x @ M.mT, torch.sin(product) + 0.3 * product), 0)
+    found, left = skew_form(posed.parts)
+    inverse = torch.linalg.inv(M)
+    assert (
+        left < SKEW_LEAVES
+        and form_distance(posed.frame.W.mT @ found @ posed.frame.W, inverse.mT @ J @ inverse) < 0.05
+    )
+    assert "Sp(4)" in skew_note(posed, posed.parts)[0]
+    even = Posed.of(Samples(x @ M.mT, (x[:, 0] * x[:, 1]).sum(1)), 0)
+    assert skew_note(even, even.parts) == []
 
 
 # The command line

@@ -79,7 +79,7 @@ LEAST_SHARE = 0.25
     default="auto",
     show_default=True,
     metavar="NAMES",
-    help="What to try where O(A) fails: some of SO,direction,origin,spaces, or auto for all; O for nothing else.",
+    help="What to try where O(A) fails: some of SO,direction,origin,spaces,skew, or auto for all; O for nothing else.",
 )
 @click.option("--axial", default="", metavar="I,J", help="Vectors of a sample that are axial, from 0 on.")
 @click.option(

@@ -123,6 +123,14 @@ def nearest_kronecker(M: Tensor, points: int) -> tuple[Tensor, float]:
     return (A + A.mT) / 2, float(sigma[0] ** 2 / sigma.square().sum().clamp_min(1e-300))
 
 
+def strongest(F: Tensor, functions: Tensor) -> Tensor:
+    """The combination of columns ``F (N, m)`` that correlates best with functions of y, as coefficients ``(m,)``."""
+    F, H = (M - M.mean(0) for M in (F, functions))
+    left, right = _root_inverse(F.mT @ F), _root_inverse(H.mT @ H)
+    U, _, _ = torch.linalg.svd(left.mT @ (F.mT @ H) @ right, full_matrices=False)
+    return left @ U[:, 0]
+
+
 def correlate(z: Tensor, y: Tensor) -> list[Correlation]:
     """The forms that quadratics of the vectors ``z (N, p, n)`` have in common with functions of ``y (N,)``."""
     N, k, n = z.shape

@@ -31,6 +31,7 @@ from gortho.discovery.twins import compare
 from gortho.discovery.verdict import TOLERANCE, Verdict
 from gortho.discovery.wider import wanted, widen
 from gortho.discovery.wider_claims import Asked, even_rep
+from gortho.discovery.wider_notes import with_translations
 from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm
 from gortho.reps import Rep
@@ -86,7 +87,7 @@ def discover(
         known: what a pass over all rows told, where X and y are a sample of them (`gortho.survey`).
         watch: called with (stage, share done, leading form) while it works.
         look_for: what may be looked for where O(A) fails: "auto" for all, or some of "O", "SO", "direction", "origin",
-            "spaces"; "O" alone for nothing else.
+            "spaces", "skew"; "O" alone for nothing else.
         axial: places of the vectors of a sample that are axial, as magnetic fields are; True for all.
         spaces: number of the form of each vector of a sample, where they are of several kinds: ``[0, 0, 1]``.
 
@@ -241,7 +242,7 @@ def _discover(
     try:
         found_one = answer(samples, posed, form, fitted, comparison, *given)
         if comparison is None or not wanted(found_one, asked):
-            return found_one
+            return with_translations(found_one, posed, seed)
         return widen(found_one, samples, posed, form, comparison, asked, settings, seed, clock, tolerance)
     except KeyboardInterrupt:
         return answer(samples, posed, form, fitted, None, *given)

@@ -31,6 +31,7 @@ from gortho.discovery.wider_claims import (
 )
 from gortho.discovery.wider_family import Claim
 from gortho.discovery.wider_fit import certificate, compare_wide, wide_predictor
+from gortho.discovery.wider_notes import skew_note
 from gortho.discovery.wider_search import (
     HOPELESS,
     End,
@@ -104,8 +105,9 @@ def widen(
                 break
     if accepted is not None:
         return _answer(found, samples, posed, plain, accepted, told, seed, clock)
+    notes = skew_note(posed, parts) if "skew" in asked.look_for else []
     if not ends:
-        return found
+        return replace(found, notices=(*found.notices, *notes))
     left = ", ".join(f"{end.claim.name} {percent(end.error / parts.validation.variance)}" for end in ends)
     return replace(
         found,
@@ -113,6 +115,7 @@ def widen(
         notices=(
             *found.notices,
             f"wider symmetries do not hold, either; what they leave unexplained: {left}",
+            *notes,
         ),
     )
 

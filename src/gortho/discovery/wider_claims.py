@@ -18,7 +18,7 @@ from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 
 #: What may be looked for.
-LOOK_FOR = ("O", "SO", "direction", "origin", "spaces")
+LOOK_FOR = ("O", "SO", "direction", "origin", "spaces", "skew")
 #: Handed outputs have at most so many products of vectors, metric and volume.
 MOST_PRODUCTS = 60
 #: Kinds are told apart by trying where there are at most so many vectors.
