@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -40,9 +41,13 @@ def normal(*shape, seed=0):
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-def some(claim, points, output, set_like):
+def some(claim, points, output, set_like, scalars=False):
     rep = as_rep(output)
     samples = Samples(normal(150, points, 3), normal(150, *rep.shape(3), seed=1), rep, set_like=set_like)
+    if scalars:
+        samples = replace(
+            samples, point_scalars=normal(150, points, 1, seed=6), sample_scalars=normal(150, 2, seed=7)
+        )
     A = torch.eye(3, dtype=torch.float64) + 0.2 * normal(claim.forms, 3, 3, seed=2)
     theta = claim.join(
         A + A.mT, normal(claim.directions, 3, seed=3), 0.3 * normal(int(claim.origin), 3, seed=4)
@@ -57,7 +62,7 @@ def some(claim, points, output, set_like):
 @pytest.mark.parametrize(("claim", "points", "output", "set_like"), CLAIMS)
 def test_families_are_the_linear_networks(claim, points, output, set_like, degree):
     """The solution of a projection, as a network of the same symmetry, gives the same predictions."""
-    samples, theta = some(claim, points, output, set_like)
+    samples, theta = some(claim, points, output, set_like, scalars=True)
     columns = 1 if degree is not None else 60
     view = WideProjection(samples, claim, columns, seed=2, degree=degree)
     more = {"features": columns, "seed": 2} | ({} if degree is None else {"degree": degree})
