@@ -35,6 +35,7 @@ from gortho.discovery.wider_notes import skew_note
 from gortho.discovery.wider_search import (
     HOPELESS,
     End,
+    Ends,
     first_look,
     last_look,
     projection,
@@ -95,14 +96,18 @@ def widen(
     """The discovery with the simplest wider symmetry that holds; as it was, and a note, where none does."""
     parts = posed.weighted(form.search.errors)
     accepted: Trial | None = None
+    trials: list[Trial] = []
     with clock.stage("wider"):
         ends = _searched(parts, form, asked, seed, clock)
         limit = FAR_WORSE * plain.free.validation + NEARLY_EXACT * parts.validation.variance
         for end in [end for end in ends if end.error <= limit][:TESTED]:
+            if trials and end.error >= trials[0].end.error:
+                continue  # no better than what has failed
             trial = _tried(end, found, posed, parts, plain, settings, seed, clock, tolerance)
             if trial.verdict is Verdict.FOUND and _beats(trial, plain, parts.held_out):
                 accepted, told = trial, _readings(trial.end, parts, seed)
                 break
+            trials.append(trial)
     if accepted is not None:
         return _answer(found, samples, posed, plain, accepted, told, seed, clock)
     notes = skew_note(posed, parts) if "skew" in asked.look_for else []
@@ -115,6 +120,7 @@ def widen(
         notices=(
             *found.notices,
             f"wider symmetries do not hold, either; what they leave unexplained: {left}",
+            *(f"{trial.end.claim.name}: {trial.reason}" for trial in trials),
             *notes,
         ),
     )
@@ -126,8 +132,9 @@ def _searched(parts: Parts, form: FoundForm, asked: Asked, seed: int, clock: Clo
     validation = parts.validation.rows(slice(0, VALIDATION_SAMPLES))
     known = [form.A, *(r.A for r in form.search.restarts[:2])]
     looks = []
-    for claim in claims_for(train, asked):
-        first = first_look(claim, claim.of(train), known, seed)
+    first: Ends = []
+    for claim in claims_for(train, asked):  # two directions come after one, and start from it
+        first = first_look(claim, claim.of(train), known, seed, first)
         if first[0][0] < NEARLY_EXACT:
             end = last_look(claim, claim.of(train), claim.of(validation), first, seed)
             if end.degree is not None:

@@ -23,8 +23,10 @@ Look = tuple[Size, float, int, int]
 #: Criterion and θ of starts, the best first.
 Ends = list[tuple[float, Tensor]]
 #: The looks at one claim: the first is for scores alone.
-FIRST_LOOKS: tuple[Look, ...] = ((SCAN, 1.0, 0, 8), (SCAN, 1.0, 8, 5), (FIRST, 0.3, 8, 3))
-LAST_LOOKS: tuple[Look, ...] = ((LAST, 0.1, 10, 2), (LAST, 0.03, 12, 2))
+FIRST_LOOKS: tuple[Look, ...] = ((SCAN, 1.0, 0, 8), (SCAN, 1.0, 6, 4), (FIRST, 0.3, 6, 3))
+LAST_LOOKS: tuple[Look, ...] = ((LAST, 0.1, 8, 2), (LAST, 0.03, 10, 2))
+#: Steps of a refit, which starts where the search ended.
+WIDE_STEPS = 4
 #: Rounds of the looks end where a start leaves more than so many times the best one's criterion.
 HOPELESS = 5.0
 
@@ -70,9 +72,12 @@ def projection(
     return WideProjection(few, claim, columns, seed, soft)
 
 
-def first_look(claim: Claim, train: Samples, known: Sequence[Tensor], seed: int) -> Ends:
+def first_look(
+    claim: Claim, train: Samples, known: Sequence[Tensor], seed: int, before: Ends | None = None
+) -> Ends:
     """A few good θ for a claim, by small families: starts, fewer and fewer of them."""
-    ends: Ends = [(0.0, theta) for theta in starts_for(claim, train, list(known), seed)]
+    less = [theta for _, theta in before or []]
+    ends: Ends = [(0.0, theta) for theta in starts_for(claim, train, list(known), seed, less)]
     for step in FIRST_LOOKS:
         ends = _better(ends, train, claim, step, seed)
     return ends
@@ -148,5 +153,5 @@ def refitted(end: End, samples: Samples, count: int, seed: int, clock: Clock) ->
         else:
             given = weights if samples.weights is None else weights * samples.weights
             view = WideProjection(replace(samples, weights=given), end.claim, 0, number, degree=end.degree)
-        found.append(view.refine(end.theta, REFIT_STEPS).A)
+        found.append(view.refine(end.theta, WIDE_STEPS).A)
     return found

@@ -19,8 +19,13 @@ from gortho.samples.values import Samples
 WHITE, OF_SPACE, RANDOM, VECTORS = 8, 7, 3, 8
 
 
-def starts_for(claim: Claim, samples: Samples, known: list[Tensor], seed: int) -> list[Tensor]:
-    """θ to start from: every form with every direction or origin that comes to mind."""
+def starts_for(
+    claim: Claim, samples: Samples, known: list[Tensor], seed: int, before: list[Tensor]
+) -> list[Tensor]:
+    """θ to start from: every form with every direction or origin that comes to mind.
+
+    ``before`` are good θ with one direction less.
+    """
     few = samples.rows(slice(0, CORRELATED))
     n = few.n
     if claim.spaces:
@@ -34,13 +39,17 @@ def starts_for(claim: Claim, samples: Samples, known: list[Tensor], seed: int) -
         return [claim.join(A) for A in [*_orthogonal(few), *forms]]
     covectors, vectors = _covectors(few), _vectors(few)
     vectors += list(haar(n, (), random_generator(seed))[:RANDOM])
+    if claim.directions == 1:
+        less = [(A, torch.zeros(0, n, dtype=A.dtype)) for A in forms]
+    else:
+        less = [(theta[: n * n].reshape(n, n), theta[n * n :].reshape(-1, n)) for theta in before]
     found = []
-    for A in forms:
+    for A, s in less:
         inverse = torch.linalg.pinv(A)
         candidates = [inverse @ b for b in covectors] + vectors
-        candidates = [s / s.norm().clamp_min(1e-300) for s in candidates][:VECTORS]
-        for several in _choices(candidates, claim.directions):
-            found.append(claim.join(A, torch.stack(several)))
+        for v in [v / v.norm().clamp_min(1e-300) for v in candidates][:VECTORS]:
+            if not len(s) or float((s @ v).abs().max()) < 0.9 * n**0.5:
+                found.append(claim.join(A, torch.cat([s, v[None]])))
     return found
 
 
@@ -49,13 +58,6 @@ def forms_to_try(samples: Samples, known: list[Tensor], seed: int) -> list[Tenso
     n = samples.n
     starts = [Start("known", A) for A in known] + [Start("round", torch.eye(n, dtype=torch.float64))]
     return [start.A for start in distinct(starts + white_starts(n, WHITE, seed))]
-
-
-def _choices(vectors: list[Tensor], count: int) -> list[tuple[Tensor, ...]]:
-    """Single vectors, or pairs of different ones."""
-    if count == 1:
-        return [(v,) for v in vectors]
-    return [(v, w) for i, v in enumerate(vectors) for w in vectors[:i] if abs(float(v @ w)) < 0.9]
 
 
 def _covectors(samples: Samples) -> list[Tensor]:
