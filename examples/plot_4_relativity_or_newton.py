@@ -44,7 +44,7 @@ worlds = {
 found = {}
 for world, y in worlds.items():
     y = y * rng.normal(1.0, 0.01, N)
-    found[world] = gortho.discover(trips, y, names=["t", "x", "y"])
+    found[world] = gortho.discover(trips, y, names=["t", "x", "y"], look_for="O")
     print(world, found[world], sep="\n", end="\n\n")
 
 # %%

@@ -46,7 +46,7 @@ print(lattice)
 x, field = rng.normal(size=(300, 3)), rng.normal(0.0, 0.5, size=(300, 3))
 y = 0.5 * (x**2).sum(1) - (x * field).sum(1) + rng.normal(0.0, 0.02, size=300)
 
-unaware = gortho.discover(x, y, names=["x", "y", "z"])
+unaware = gortho.discover(x, y, names=["x", "y", "z"], look_for="O")  # nothing but whole groups O(A)
 print(unaware)
 
 # %%

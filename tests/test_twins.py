@@ -139,12 +139,12 @@ def test_given_errors_of_y_tighten_the_defect():
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.1])
 def test_a_broken_law_is_told_by_how_much(share):
     task = violated(3, share, "wave", law="polynomial", group=(1, 2), samples=1_500, noise=0.02)
-    found = gortho.discover(task.x, task.y, settings=SMALL)
+    found = gortho.discover(task.x, task.y, settings=SMALL, look_for="O")
     assert found.defect.low <= share <= found.defect.high and found.defect.high < share + 0.05
     assert (found.defect.low > 0) == (share > 0)
     assert found.verdict is (Verdict.NONE if share else Verdict.FOUND)
     if share == 0.01:
-        near = gortho.discover(task.x, task.y, settings=SMALL, tolerance=0.05)
+        near = gortho.discover(task.x, task.y, settings=SMALL, tolerance=0.05, look_for="O")
         assert near.verdict is Verdict.FOUND and near.approximate and "nearly respects" in str(near)
 
 

@@ -85,6 +85,17 @@ TOLERANCE = 0.003
 @click.option("--by", metavar="NAME", help="Column of numbers that tells trajectories apart.")
 @click.option("--set", "set_like", is_flag=True, help="The points of a sample have no order.")
 @click.option("--names", metavar="A,B,C", help="Names of the coordinates, for the law.")
+@click.option(
+    "--look-for",
+    default="auto",
+    show_default=True,
+    metavar="NAMES",
+    help="What to try where O(A) fails: some of SO,direction,origin,spaces,skew, or auto for all; O for nothing else.",
+)
+@click.option("--axial", default="", metavar="I,J", help="Vectors of a sample that are axial, from 0 on.")
+@click.option(
+    "--spaces", default="", metavar="0,0,1", help="The number of the form of each vector of a sample."
+)
 @SEED
 @click.option(
     "--time-budget",
@@ -126,6 +137,9 @@ def discover(
     tolerance: float,
     set_like: bool,
     names: str | None,
+    look_for: str,
+    axial: str,
+    spaces: str,
     time_budget: float | None,
     dask: str | None,
     effort: str,
@@ -174,6 +188,9 @@ def discover(
         tolerance=tolerance,
         set_like=set_like,
         names=labels,
+        look_for="auto" if look_for == "auto" else [name.strip() for name in look_for.split(",")],
+        axial=_numbers("--axial", axial),
+        spaces=_numbers("--spaces", spaces),
         time_budget=time_budget and max(time_budget - time.perf_counter() + begun, LEAST_SHARE * time_budget),
         known=None if seen.totals is None else seen,
     )
@@ -214,6 +231,14 @@ def demo(ctx: click.Context, seed: int, effort: str, report: Path, save: Path | 
         near, far = found.candidate.cosine(task.form), found.candidate.algebra_distance(task.form)
         click.echo(f"Found beside truth: |cos| = {near:.6f} (1 is equal), d_PA = {far:.1g} (0 is equal)")
     _hand_over(ctx, found, report, save)
+
+
+def _numbers(option: str, text: str) -> list[int]:
+    """Whole numbers between commas."""
+    try:
+        return [int(part) for part in text.split(",")] if text else []
+    except ValueError:
+        raise ValueError(f"{option} {text}: give whole numbers between commas, such as 0,0,1") from None
 
 
 def _check_destinations(report: Path | None, save: Path | None) -> None:

@@ -30,6 +30,7 @@ class Correlation:
     A: Tensor
     strength: float
     share: float
+    origin: Tensor | None = None  # where the quadratic with its linear part has its centre
 
 
 def splines(y: Tensor, count: int = SPLINES) -> Tensor:
@@ -89,13 +90,20 @@ class Moments:
         i, j = torch.triu_indices(m, m)
         found = []
         for k in range(min(count, len(strength))):
-            v = (left @ U[:, k])[: len(i)]
+            v, linear = (left @ U[:, k]).split([len(i), m])
             M = torch.zeros(m, m, dtype=S.dtype)
             M[i, j] = v / 2
             A, share = nearest_kronecker(M + M.mT, self.points)
             if float(torch.linalg.matrix_norm(A)) > 0:
-                found.append(Correlation(unit_form(A), float(strength[k]), share))
+                centre = _centre(M + M.mT, linear, self.points)
+                found.append(Correlation(unit_form(A), float(strength[k]), share, centre))
         return found
+
+
+def _centre(M: Tensor, linear: Tensor, points: int) -> Tensor:
+    """The c, alike for all vectors, at which zᵀMz + bᵀz is nearest to (z - c)ᵀM(z - c) + constant: 2Mc = -b."""
+    n = len(M) // points
+    return torch.linalg.lstsq(2 * M.unflatten(1, (points, n)).sum(1), -linear[:, None]).solution[:, 0]
 
 
 def _root_inverse(S: Tensor) -> Tensor:
@@ -113,6 +121,14 @@ def nearest_kronecker(M: Tensor, points: int) -> tuple[Tensor, float]:
     _, sigma, V = torch.linalg.svd(T, full_matrices=False)
     A = V[0].reshape(n, n)
     return (A + A.mT) / 2, float(sigma[0] ** 2 / sigma.square().sum().clamp_min(1e-300))
+
+
+def strongest(F: Tensor, functions: Tensor) -> Tensor:
+    """The combination of columns ``F (N, m)`` that correlates best with functions of y, as coefficients ``(m,)``."""
+    F, H = (M - M.mean(0) for M in (F, functions))
+    left, right = _root_inverse(F.mT @ F), _root_inverse(H.mT @ H)
+    U, _, _ = torch.linalg.svd(left.mT @ (F.mT @ H) @ right, full_matrices=False)
+    return left @ U[:, 0]
 
 
 def correlate(z: Tensor, y: Tensor) -> list[Correlation]:

@@ -29,6 +29,9 @@ from gortho.discovery.search import Errors, Interrupted, Settings, as_good
 from gortho.discovery.spreads import without_noise_eigenvalues
 from gortho.discovery.twins import compare
 from gortho.discovery.verdict import TOLERANCE, Verdict
+from gortho.discovery.wider import wanted, widen
+from gortho.discovery.wider_claims import Asked, even_rep
+from gortho.discovery.wider_notes import with_translations
 from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm
 from gortho.reps import Rep
@@ -59,6 +62,9 @@ def discover(
     max_samples: int | None = None,
     known: Survey | None = None,
     watch: Watch | None = None,
+    look_for: Any = "auto",
+    axial: Any = (),
+    spaces: Any = (),
 ) -> Discovery:
     """Is there a quadratic form whose group the data respects? Which one, how sure, and a predictor that respects it.
 
@@ -80,6 +86,10 @@ def discover(
         max_samples: more samples than this (50,000 by default) are thinned at random, with a notice.
         known: what a pass over all rows told, where X and y are a sample of them (`gortho.survey`).
         watch: called with (stage, share done, leading form) while it works.
+        look_for: what may be looked for where O(A) fails: "auto" for all, or some of "O", "SO", "direction", "origin",
+            "spaces", "skew"; "O" alone for nothing else.
+        axial: places of the vectors of a sample that are axial, as magnetic fields are; True for all.
+        spaces: number of the form of each vector of a sample, where they are of several kinds: ``[0, 0, 1]``.
 
     Ctrl-C ends the search with the best so far, judged UNDERDETERMINED.
 
@@ -111,6 +121,8 @@ def discover(
         seed=seed,
         why=limits.why,
     )
+    asked = Asked.of(look_for, axial, spaces, samples.rep, samples.points, set_like)
+    samples = samples.with_targets(samples.y, even_rep(samples.rep))  # parity is told apart from O(A)
     if known is not None:
         notices = [*known.data.notices, *notices]
     refusal = hopeless(samples)
@@ -128,7 +140,7 @@ def discover(
     with one_thread():
         posed = Posed.of(samples, seed, known, whole=len(samples) == len(X))
         found = _discover(
-            samples, posed, kind, settings or Settings(), seed, clock, watch, notices, tolerance
+            samples, posed, kind, settings or Settings(), seed, clock, watch, notices, tolerance, asked
         )
     return replace(found, columns=frame_columns(X))
 
@@ -151,6 +163,7 @@ def _discover(
     watch: Watch | None,
     notices: list[str],
     tolerance: float,
+    asked: Asked,
 ) -> Discovery:
     """The stages, each a function of values; an interruption keeps what there is."""
     shares = _STAGES if settings.members == 1 else _STAGES_THEN_MEMBERS
@@ -228,6 +241,9 @@ def _discover(
         tolerance,
     )
     try:
-        return answer(samples, posed, form, fitted, comparison, *given)
+        found_one = answer(samples, posed, form, fitted, comparison, *given)
+        if comparison is None or not wanted(found_one, asked):
+            return with_translations(found_one, posed, seed)
+        return widen(found_one, samples, posed, form, comparison, asked, settings, seed, clock, tolerance)
     except KeyboardInterrupt:
         return answer(samples, posed, form, fitted, None, *given)

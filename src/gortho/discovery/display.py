@@ -21,7 +21,7 @@ SHOWN = 2_000
 def short(found: Any) -> str:
     """One line: ``<Discovery FOUND: O(1,2), confidence 0.98, 400 samples in 3 dimensions>``."""
     p = found.provenance
-    what = "no form" if found.candidate is None else found.candidate.group_name
+    what = "no form" if found.candidate is None else found.symmetry or found.candidate.group_name
     sure = f", confidence {found.confidence:.2f}" if found.form is not None else ""
     return f"<Discovery {found.verdict.name}: {what}{sure}, {p.samples} samples in {p.n} dimensions>"
 

@@ -19,6 +19,7 @@ from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import FixedForm
 from gortho.reps import Rep, as_rep
 from gortho.samples.values import Samples
+from gortho.symmetry import Symmetry
 from gortho.training import fit, predict
 
 #: A polynomial that leaves less than this share of the variance unexplained is taken for the law itself.
@@ -68,9 +69,11 @@ class Fitted:
 
 
 def build_network(form: QuadraticForm, output: Any, options: dict[str, Any]) -> EquivariantNet:
-    """The predictor's architecture around a frozen form, in float64."""
-    net = EquivariantNet(FixedForm(form), output=as_rep(output), **options).double()
-    return net.eval()
+    """The predictor's architecture around a frozen form, or the symmetry among the options, in float64."""
+    options = dict(options)
+    wider = options.pop("symmetry", None)
+    what = FixedForm(form) if wider is None else Symmetry.from_json(wider)
+    return EquivariantNet(what, output=as_rep(output), **options).double().eval()
 
 
 def fit_network(

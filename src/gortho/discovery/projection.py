@@ -59,6 +59,7 @@ class Projection:
         weights: of samples, ``(N,)``; squared errors are multiplied by them.
         seed: seed of the family.
         soft, degree: how smooth the family is, and whether it is one of polynomials.
+        family: the family itself, where it is another one.
     """
 
     def __init__(
@@ -69,10 +70,11 @@ class Projection:
         seed: int = 0,
         soft: float = SOFT,
         degree: int | None = None,
+        family: Family | None = None,
     ):
         # Polynomials may be the law itself, to rounding; of the other families nobody asks for so many digits.
         self.fine = degree is not None
-        self.family = Family(samples, columns, seed, soft, degree)
+        self.family = family or Family(samples, columns, seed, soft, degree)
         self.standard = Standard.of(samples)
         self.inputs = self.standard.inputs(samples)
         self.y = samples.y.reshape(len(samples), -1)
@@ -141,7 +143,7 @@ class Projection:
 
     def refine(self, A: Tensor, steps: int, damping: float = DAMPING) -> Solve:
         """Gauss-Newton steps from a form, each accepted only if the criterion falls."""
-        at = self.solve(unit_form(A))
+        at = self.solve(self.gauged(A))
         for _ in range(steps):
             if at.criterion < EXACT:
                 break
@@ -170,7 +172,11 @@ class Projection:
         return at
 
     def _moved(self, at: Solve, step: Tensor, across: Tensor) -> Solve:
-        return self.solve(unit_form(at.A + torch.einsum("m,mij->ij", step, across)))
+        return self.solve(self.gauged(at.A + torch.tensordot(step, across, dims=1)))
+
+    def gauged(self, A: Tensor) -> Tensor:
+        """A of size √n: what does not matter is fixed (M2)."""
+        return unit_form(A)
 
     def shaken(self, at: Solve, times: float, generator: torch.Generator) -> Tensor:
         """A form at random around this one, so many standard errors of Gauss-Newton away in every direction."""
@@ -180,7 +186,7 @@ class Projection:
         noise = torch.randn(len(values), dtype=J.dtype, generator=generator)
         step = V @ (noise * (times**2 * at.residual.square().mean() / values).sqrt())
         step = step * min(1.0, LARGEST_SHAKE / max(float(step.norm()), 1e-300))
-        return unit_form(at.A + torch.einsum("m,mij->ij", step, across))
+        return self.gauged(at.A + torch.tensordot(step, across, dims=1))
 
     def squared_residuals(self, at: Solve) -> Tensor:
         """Mean squared residual of each sample, as weighted."""

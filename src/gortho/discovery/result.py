@@ -21,10 +21,12 @@ from gortho.discovery.predictor import Kind
 from gortho.discovery.search import Errors
 from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict
 from gortho.discovery.violation import Violation
+from gortho.discovery.wider_value import Wider
 from gortho.forms import ZERO_TOLERANCE, QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.report.words import with_interval
 from gortho.samples.door import as_tuples, by_name, split_scalars
+from gortho.symmetry import Symmetry
 from gortho.testing import equivariance_error
 from gortho.training import predict
 
@@ -125,6 +127,7 @@ class Discovery:
         provenance: samples, seed, errors, times, versions.
         columns: names of the columns that x came from, which `predict` finds in a data frame.
         violation: what a broken law does instead, where it is broken beyond doubt.
+        wider: the symmetry in place of O(A), where the data respects another one (M15, M16, M17).
     """
 
     verdict: Verdict
@@ -150,6 +153,7 @@ class Discovery:
     classes: tuple[Any, ...] = ()
     columns: tuple[str, ...] = ()  # of the table that x came from
     violation: Violation | None = None
+    wider: Wider | None = None
 
     @property
     def form(self) -> QuadraticForm | None:
@@ -168,12 +172,38 @@ class Discovery:
 
     @property
     def group_name(self) -> str | None:
-        """The name of the discovered group; None unless FOUND."""
-        return self.form.group_name if self.form else None
+        """The name of the discovered group, before directions break it; None unless FOUND."""
+        return self.symmetry.group_name if self.symmetry else None
+
+    @property
+    def symmetry(self) -> Symmetry | None:
+        """The discovered symmetry; None unless FOUND."""
+        if self.form is None:
+            return None
+        return Symmetry.of(self.form) if self.wider is None else self.wider.symmetry
+
+    @property
+    def directions(self) -> np.ndarray:
+        """Directions that break the symmetry, ``(d, n)``, each of length one; none unless FOUND."""
+        symmetry = self.symmetry
+        return np.zeros((0, self.provenance.n)) if symmetry is None else symmetry.directions.numpy()
+
+    @property
+    def origin(self) -> np.ndarray | None:
+        """The point that the group acts about ``(n,)``; None where it is zero."""
+        symmetry = self.symmetry
+        return None if symmetry is None or symmetry.origin is None else symmetry.origin.numpy()
+
+    @property
+    def forms(self) -> tuple[QuadraticForm, ...]:
+        """The discovered forms, one for each space; none unless FOUND."""
+        return () if self.symmetry is None else self.symmetry.forms
 
     @property
     def generators(self) -> np.ndarray | None:
-        """Orthonormal generators of the candidate's group, ``(d, n, n)``."""
+        """Orthonormal generators of the candidate's group, ``(d, n, n)``; of a wider symmetry, those that are left."""
+        if self.wider is not None:
+            return self.wider.symmetry.generators.numpy()
         return self.candidate.group().algebra().numpy() if self.candidate else None
 
     @property
@@ -242,15 +272,19 @@ class Discovery:
             None if s is None else torch.as_tensor(s)
             for s in split_scalars(scalars, points.shape[1] if points.ndim == 3 else 1)
         ]
+        w = self.wider
+        axial = () if w is None else w.axial
+        kinds = ["pseudovector" if i in axial else "vector" for i in range(net.points)]
         return equivariance_error(
             net,
-            net.form.value(),
-            "vector",
+            net.form.value() if w is None else w.symmetry,
+            kinds if axial else "vector",
             net.rep,
             points,
             max_boost=max_boost,
             seed=seed,
             arguments=tuple(given),
+            output_space=0 if w is None else w.output_space,
         )
 
     # Words
@@ -264,6 +298,8 @@ class Discovery:
                 else "confidence above 99 %"
             )
             how = "nearly respects" if self.approximate else "respects"
+            if self.wider is not None:
+                return f"The data {how} {self.wider.name(self.interval_factor)} ({sure})."
             return f"The data {how} a quadratic form with group {self.candidate.group_name} ({sure})."
         return {
             Verdict.NONE: "The data does not respect any quadratic form.",
@@ -284,6 +320,8 @@ class Discovery:
             label = "law" if self.verdict is Verdict.FOUND else "best candidate, not accepted"
             lines.append(f"  {label}: {self.law()}   [{self.candidate.group_name}]")
             lines.append(f"  {self._eigenvalue_words()}")
+        if self.wider is not None:
+            lines += [_sentences(f"  {line}") for line in self.wider.lines(self.interval_factor)]
         if self.evidence is not None:
             lines.append(f"  how exactly: {self.exactly()}")
         lines += [_sentences(f"  why: {self.reason}"), _sentences(f"  next: {self.advice}")]

@@ -22,10 +22,11 @@ from gortho.discovery.result import Discovery, Peer, Provenance, Restart, Source
 from gortho.discovery.search import Errors
 from gortho.discovery.verdict import Verdict, evidence_from
 from gortho.discovery.violation import violation_from
+from gortho.discovery.wider_value import Wider
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
 
-FORMAT = "gortho discovery 4"
+FORMAT = "gortho discovery 5"
 FILE = "discovery.json"
 #: Bytes that must be free before a search whose run is to be saved: more than a run takes.
 ROOM = 20_000_000
@@ -158,6 +159,7 @@ def _as_json(found: Discovery) -> dict[str, Any]:
         "free_certificate": list(found.free_certificate.items()),
         "restarts": [vars(r) | {"form": json.loads(r.form.to_json())} for r in found.restarts],
         "held_out": None if found.held_out is None else [part.tolist() for part in found.held_out],
+        "wider": None if found.wider is None else found.wider.as_json(),
         "provenance": asdict(p) | {"errors": p.errors.name, "predictor": p.predictor and p.predictor.name},
     }
     return content | {name: getattr(found, name) for name in PLAIN}
@@ -179,6 +181,7 @@ def _of_json(content: dict[str, Any], path: Path) -> Discovery:
             "violation": None if seen is None else violation_from(seen),
             "peers": tuple(Peer(**peer) for peer in content["peers"]),
             "restarts": tuple(Restart(**(r | {"form": _form(r["form"])})) for r in content["restarts"]),
+            "wider": None if content["wider"] is None else Wider.of_json(content["wider"]),
             "provenance": _provenance(content["provenance"]),
         }
         for name in ("names", "notices", "columns", "classes"):

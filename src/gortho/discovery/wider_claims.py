@@ -1,0 +1,183 @@
+"""Which wider symmetries there are to try, and what of them can be known (M15, M16, M17)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from torch import Tensor
+
+from gortho.discovery.wider_family import Claim
+from gortho.reps import DirectSum, Rep
+from gortho.samples.frame import unit_form
+from gortho.samples.values import Samples
+
+#: What may be looked for.
+LOOK_FOR = ("O", "SO", "direction", "origin", "spaces", "skew")
+#: Handed outputs have at most so many products of vectors, metric and volume.
+MOST_PRODUCTS = 60
+#: Kinds are told apart by trying where there are at most so many vectors.
+MOST_OF_KINDS = 3
+#: Fixed directions, at most.
+MOST_DIRECTIONS = 2
+#: Of forms that cannot be told apart, one sign more alike is worth this factor of the condition, as a logarithm.
+LIKE_SIGNS = 0.2
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a caller asks for, beside the samples."""
+
+    look_for: frozenset[str]
+    axial: tuple[int, ...] = ()
+    spaces: tuple[int, ...] = ()
+    odd: bool = False  # the output was told to be odd
+
+    @classmethod
+    def of(cls, look_for: Any, axial: Any, spaces: Any, rep: Rep, points: int, set_like: bool) -> Asked:
+        """What was given, checked."""
+        from gortho.nn.basis import axial_places
+
+        wanted = LOOK_FOR if look_for == "auto" else look_for
+        wanted = (wanted,) if isinstance(wanted, str) else wanted
+        if not isinstance(wanted, Collection) or not wanted or not set(wanted) <= set(LOOK_FOR):
+            raise ValueError(f"look_for = {look_for!r}: give 'auto', or some of {', '.join(LOOK_FOR)}")
+        places = axial_places(() if axial is None else axial, points, set_like)
+        kinds = tuple(int(s) for s in (() if spaces is None else spaces))
+        if kinds and (len(kinds) != points or set(kinds) != set(range(max(kinds) + 1))):
+            raise ValueError(
+                f"spaces = {list(kinds)} for {points} vectors: give the number of its form, from 0 on, for each vector"
+            )
+        return cls(frozenset(wanted), places, kinds, any(part.odd for part in rep.parts))
+
+
+def even_rep(rep: Rep) -> Rep:
+    """The same indices without parity."""
+    parts = tuple(part.even for part in rep.parts)
+    return DirectSum(parts) if isinstance(rep, DirectSum) else parts[0]
+
+
+def claims_for(samples: Samples, asked: Asked) -> list[Claim]:
+    """The claims to try, from the simplest on."""
+    n, k, look_for = samples.n, samples.points, asked.look_for
+    one, several = len(samples.rep.parts) == 1, k > 1 and not samples.set_like
+    told = {"axial": asked.axial, "odd": asked.odd and one}
+    found = []
+    if any(told.values()):
+        found.append(Claim("parity as told", **told))  # type: ignore[arg-type]
+    if "SO" in look_for and one and not any(told.values()):
+        found.append(Claim("an axial output", odd=True))
+    if "SO" in look_for:
+        found.append(Claim("handedness", special=True))
+    if "origin" in look_for:
+        found.append(Claim("an origin", origin=True, **told))  # type: ignore[arg-type]
+    if "spaces" in look_for and several:
+        found += [
+            Claim("several spaces", spaces=kinds, output_space=space)
+            for kinds in ([asked.spaces] if asked.spaces else _two_kinds(k))
+            for space in range(max(kinds) + 1)
+            if space == 0 or any(part.rank for part in samples.rep.parts)
+        ]
+    if "direction" in look_for:
+        found += [
+            Claim("a direction" if d == 1 else f"{d} directions", directions=d, **told)  # type: ignore[arg-type]
+            for d in range(1, MOST_DIRECTIONS + 1)
+            if n - d >= 2  # else no continuous symmetry is left
+        ]
+    return [claim for claim in found if _possible(claim, samples)]
+
+
+def _two_kinds(k: int) -> list[tuple[int, ...]]:
+    """All ways to tell k vectors apart as two kinds."""
+    return [(0, *rest) for rest in product((0, 1), repeat=k - 1) if any(rest)] if k <= MOST_OF_KINDS else []
+
+
+def _possible(claim: Claim, samples: Samples) -> bool:
+    """Whether there is a law of this claim, of a size that can be searched for, which O(A) does not have."""
+    try:
+        basis = claim.template(claim.of(samples)).basis
+    except ValueError:
+        return False
+    if not claim.special and not claim.odd:
+        return True
+    products = sum(torch.Size(shape).numel() for part in basis.shapes for shape in part)
+    return basis.handed and not samples.set_like and products <= MOST_PRODUCTS
+
+
+# The pencil of forms that a direction leaves open
+
+
+def representative(claim: Claim, theta: Tensor, n: int) -> Tensor:
+    """θ with the form of least condition among A + Σ t_ij (As_i)(As_j)ᵀ: no law with these directions tells them apart.
+
+    A form with more signs alike is worth a somewhat larger condition.
+    """
+    if not claim.directions:
+        return theta
+    forms, s, c = claim.split(theta, n)
+    A, d = forms[0], claim.directions
+    a, G = s @ A, s @ A @ s.mT
+    if float(torch.linalg.cond(G)) > 1e6:
+        return theta
+    i, j = torch.triu_indices(d, d)
+    inverse = torch.linalg.inv(G)
+
+    def form(t: np.ndarray) -> Tensor:
+        T = A.new_zeros(d, d)
+        T[i, j] = T[j, i] = torch.as_tensor(t, dtype=A.dtype)
+        return A + a.mT @ T @ a
+
+    def score(t: np.ndarray) -> float:
+        values = torch.linalg.eigvalsh(form(t))
+        fewer = min(int((values > 0).sum()), int((values < 0).sum()))
+        sizes = values.abs()
+        return float((sizes.max() / sizes.min().clamp_min(1e-300)).log()) + LIKE_SIGNS * fewer
+
+    best = np.zeros(len(i))
+    for size in (0.3, 1.0, 3.0):
+        for signs in product((1.0, -1.0), repeat=d):
+            wanted = size * torch.diag(torch.tensor(signs, dtype=A.dtype)) * (s @ s.mT).diagonal()
+            T = inverse @ (wanted - G) @ inverse
+            end = minimize(score, T[i, j].numpy(), method="Nelder-Mead").x
+            best = min(best, end, key=score)
+    return claim.gauged(claim.join(form(best), s, c), n)
+
+
+def aligned(claim: Claim, theta: Tensor, like: Tensor, n: int) -> Tensor:
+    """θ with signs, and along the pencil, as near as can be to another one."""
+    forms, s, c = claim.split(theta, n)
+    others, t, _ = claim.split(like, n)
+    forms = forms * torch.where((forms * others).sum((1, 2), keepdim=True) < 0, -1.0, 1.0)
+    if claim.directions:
+        s = _nearest(s, t)
+        a = s @ forms[0]
+        pairs = [(i, j) for i in range(len(a)) for j in range(i + 1)]
+        columns = [forms[0]] + [a[i, :, None] * a[j] + a[j, :, None] * a[i] for i, j in pairs]
+        D = torch.stack([column.flatten() for column in columns], 1)
+        x = torch.linalg.lstsq(D, others[0].flatten()[:, None]).solution[:, 0]
+        forms = unit_form((D @ x).reshape(1, n, n))
+    return claim.join(forms, s, c)
+
+
+def _nearest(s: Tensor, t: Tensor) -> Tensor:
+    """The vectors in the span of s that are nearest to those of t, of the same lengths."""
+    Q, _ = torch.linalg.qr(s.mT)
+    near = t @ Q @ Q.mT
+    return near * (t.norm(dim=1, keepdim=True) / near.norm(dim=1, keepdim=True).clamp_min(1e-300))
+
+
+def angles(s: Tensor, t: Tensor) -> Tensor:
+    """Angles between vectors, row by row, in degrees."""
+    cos = (s * t).sum(1).abs() / (s.norm(dim=1) * t.norm(dim=1))
+    return torch.rad2deg(torch.arccos(cos.clamp(max=1.0)))
+
+
+def axial_choices(k: int) -> Sequence[tuple[int, ...]]:
+    """Places of vectors that may be axial: none, one, more."""
+    subsets = product((False, True), repeat=k)
+    return sorted((tuple(i for i, on in enumerate(s) if on) for s in subsets), key=len)

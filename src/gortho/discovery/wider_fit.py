@@ -1,0 +1,171 @@
+"""Predictors that respect a wider symmetry exactly, and their twins (M13, M15-M17); all in the frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gortho.discovery.clock import Clock
+from gortho.discovery.models import coordinates
+from gortho.discovery.predictor import (
+    LINEAR_COLUMNS,
+    LINEAR_ROWS,
+    POLYNOMIAL_STEPS,
+    Fitted,
+    Kind,
+    Parts,
+    _as_good,
+    _error,
+    build_network,
+    fit_network,
+)
+from gortho.discovery.projection import LEAST_DAMPING
+from gortho.discovery.spreads import BOOSTS
+from gortho.discovery.twins import Comparison, Given, _measured, _model, _side
+from gortho.discovery.wider_family import Claim, WideProjection
+from gortho.discovery.wider_search import End, polynomials
+from gortho.discovery.wider_value import Wider
+from gortho.nn.framed import InFrame
+from gortho.samples.values import Samples
+from gortho.symmetry import Symmetry
+from gortho.testing import equivariance_error
+from gortho.training import predict
+
+
+def wide_predictor(end: End, parts: Parts, *, steps: int, seed: int, clock: Clock) -> Fitted:
+    """The best of short polynomials, linear features and a network around a symmetry, on validation data."""
+    claim, n = end.claim, parts.train.n
+    train, held = claim.of(parts.train), claim.of(parts.validation)
+    rows = train.rows(slice(0, LINEAR_ROWS // train.rep.size(n)))
+    best: Fitted | None = None
+    for degree, view in enumerate(polynomials(rows, claim, seed)):
+        at = view.refine(end.theta, POLYNOMIAL_STEPS, LEAST_DAMPING)
+        one = _linear(view, at.A, train, {"features": 1, "degree": degree, "seed": seed}, Kind.POLYNOMIAL)
+        if best is None or _error(one.network, held) < _error(best.network, held):
+            best = one
+        if end.degree == degree:
+            return best
+    linear = linear_fit(claim, end.theta, train, seed)
+    if best is None or not _as_good(best.network, linear.network, held):
+        best = linear
+    symmetry = claim.symmetry(end.theta, n)
+    options = {**_options(claim, symmetry, train), "width": 64, "depth": 2, "seed": seed}
+    net = build_network(symmetry.form, train.rep, options).float()
+    history = fit_network(net, train, held, steps, 5e-3, seed, clock)
+    net.double()
+    if _as_good(best.network, net, held):
+        return replace(best, ended=history.how)
+    return Fitted(symmetry.form_of(claim.output_space), net, Kind.NETWORK, options, history.how)
+
+
+def _options(claim: Claim, symmetry: Symmetry, samples: Samples) -> dict[str, Any]:
+    return {**claim.options(samples), "symmetry": symmetry.to_json()}
+
+
+def linear_fit(claim: Claim, theta: Tensor, train: Samples, seed: int) -> Fitted:
+    """Coefficients linear in fixed functions of the invariants: one solve."""
+    components = train.rep.size(train.n)
+    columns = min(LINEAR_COLUMNS, len(train) * components // 3)
+    view = WideProjection(train.rows(slice(0, LINEAR_ROWS // components)), claim, columns, seed)
+    return _linear(view, theta, train, {"features": columns, "seed": seed}, Kind.LINEAR)
+
+
+def _linear(view: WideProjection, theta: Tensor, train: Samples, more: dict[str, Any], kind: Kind) -> Fitted:
+    """The solution of a projection at θ, as a network."""
+    claim, n = view.claim, train.n
+    symmetry = claim.symmetry(theta, n)
+    at = view.solve(claim.of_symmetry(symmetry))
+    options = {**_options(claim, symmetry, train), **more}
+    net = build_network(symmetry.form, train.rep, options)
+    linear: Any = net.coefficients
+    with torch.no_grad():
+        linear.units.copy_(at.units / n**0.5)
+        for parameter, w in zip(linear.weights, view.family.weights(at.coefficients)):
+            parameter.copy_(w)
+        for shift, standard in (
+            (net.point_shift, view.standard.point),
+            (net.sample_shift, view.standard.sample),
+        ):
+            if standard is not None:
+                shift.copy_(standard)
+    return Fitted(symmetry.form_of(claim.output_space), net, kind, options)
+
+
+def invariants_of(claim: Claim, theta: Tensor, train: Samples) -> Callable[[Samples], Tensor]:
+    """The invariants of a claim and the given scalars as rows, in units of their medians, without constants."""
+    view = WideProjection(train, claim, 8)
+
+    def raw(samples: Samples) -> Tensor:
+        inputs = view.standard.inputs(samples)
+        gram = view.family.gram(theta, inputs)
+        if samples.set_like:
+            along = view.family.vectors(theta, inputs)[:, samples.points :]
+            along = inputs.x @ claim.split(theta, samples.n)[0][0] @ along.mT
+            gram = torch.cat([gram, along], 2)
+            rows = [gram.flatten(1)]
+        else:
+            i, j = torch.triu_indices(gram.shape[1], gram.shape[1])
+            rows = [gram[:, i, j]]
+        if view.family.basis.handed:
+            A = claim.split(theta, samples.n)[0][0]
+            rows.append(view.family._products(A, view.family.vectors(theta, inputs)).flatten(1))
+        return torch.cat(rows, 1)
+
+    values = raw(train)
+    units = values.abs().median(0).values
+    units = torch.where(units > 0, units, values.abs().mean(0).clamp_min(1e-300))
+    varies = values.std(0) > 1e-9 * values.abs().amax(0)
+
+    def rows(samples: Samples) -> Tensor:
+        rest = [s.double().flatten(1) for s in samples.scalars if s is not None]
+        return torch.cat([torch.asinh(raw(samples) / units)[:, varies], *rest], 1)
+
+    return rows
+
+
+def compare_wide(
+    end: End, fitted: Fitted, parts: Parts, plain: Comparison, *, seed: int, clock: Clock, given: Given
+) -> Comparison:
+    """Twins of the symmetry beside free models: the best of before, and those that correct its predictor."""
+    claim = end.claim
+    of = (parts.train, parts.validation, parts.held_out)
+    own = [predict(fitted.network, *s.inputs).double() for s in of]
+    left = Parts(*(s.with_targets(s.y.double() - p) for s, p in zip(of, own)))
+    predictor = _model("equivariant", parts, own[1:], fitted.network)
+    twins = [predictor]
+    # Kernels and trees of volumes respect SO(A), but no parity.
+    free_of_indices = all(part.rank == 0 for part in parts.train.rep.parts)
+    if free_of_indices and not claim.odd and not claim.axial:
+        twins += _side(invariants_of(claim, end.theta, parts.train), parts, left, own, seed)
+    else:
+        rest = linear_fit(claim, end.theta, claim.of(left.train), seed + 1).network
+        corrected = [p + predict(rest, *s.inputs) for p, s in zip(own[1:], (left.validation, left.held_out))]
+        twins.append(_model("equivariant, corrected", parts, corrected))
+    free = [plain.free, *_side(coordinates, parts, left, own, seed)]
+    twin, best = (min(models, key=lambda m: m.validation) for models in (twins, free))
+    done = plain.complete and not clock.over()
+    return _measured(predictor, twin, best, plain.free, plain.plain, parts, done, given)
+
+
+def certificate(net: InFrame, wider: Wider, held_out: Samples) -> dict[float, float]:
+    """Relative equivariance error by largest boost, on held-out samples, in float64."""
+    few = held_out.rows(slice(0, 64))
+    kinds = ["pseudovector" if i in wider.axial else "vector" for i in range(few.points)]
+    return {
+        boost: equivariance_error(
+            net,
+            wider.symmetry,
+            kinds if wider.axial else "vector",
+            net.rep,
+            few.x,
+            max_boost=boost,
+            samples=4,
+            arguments=few.scalars,
+            output_space=wider.output_space,
+        )
+        for boost in BOOSTS
+    }

@@ -1,0 +1,157 @@
+"""The search for wider symmetries, claim by claim, by the same variable projection as for a form (M12, M15-M17)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from gortho.discovery.clock import Clock
+from gortho.discovery.looks import ROWS_FOR_UNKNOWN, Size, robust_weights, usual_mean
+from gortho.discovery.predictor import LAW, POLYNOMIAL_COLUMNS, POLYNOMIAL_STEPS
+from gortho.discovery.projection import LEAST_DAMPING, Solve
+from gortho.discovery.search import FIRST, LAST, NEAR_BEST, NEARLY_EXACT, REFIT_STEPS, SCAN
+from gortho.discovery.wider_family import Claim, WideProjection
+from gortho.discovery.wider_starts import starts_for
+from gortho.samples.values import Samples
+
+#: Size and smoothness of a family, steps with it, and how many starts go on.
+Look = tuple[Size, float, int, int]
+#: Criterion and θ of starts, the best first.
+Ends = list[tuple[float, Tensor]]
+#: The looks at one claim: the first is for scores alone.
+FIRST_LOOKS: tuple[Look, ...] = ((SCAN, 1.0, 0, 8), (SCAN, 1.0, 6, 4), (FIRST, 0.3, 6, 3))
+LAST_LOOKS: tuple[Look, ...] = ((LAST, 0.1, 8, 2), (LAST, 0.03, 10, 2))
+#: Steps of a refit, which starts where the search ended.
+WIDE_STEPS = 4
+#: Rounds of the looks end where a start leaves more than so many times the best one's criterion.
+HOPELESS = 5.0
+
+
+@dataclass(frozen=True)
+class End:
+    """Where a search for one claim ended.
+
+    Attributes:
+        theta: forms, directions, origin in the frame.
+        errors: squared errors of the validation samples, ``(N,)``.
+        degree: the polynomial that the law is, where it is one.
+        others: where the other finalists ended: criterion and θ.
+    """
+
+    claim: Claim
+    theta: Tensor
+    criterion: float
+    errors: Tensor
+    degree: int | None = None
+    others: tuple[tuple[float, Tensor], ...] = ()
+
+    @property
+    def error(self) -> float:
+        """The mean squared error of usual validation samples."""
+        return usual_mean(self.errors)
+
+
+def projection(
+    samples: Samples, claim: Claim, size: Size, seed: int, soft: float, weights: Tensor | None = None
+) -> WideProjection:
+    """A look of some size at samples."""
+    components = samples.rep.size(samples.n)
+    shapes = [shape for part in claim.template(samples).basis.shapes for shape in part]
+    legs = len(shapes) if samples.set_like else sum(torch.Size(shape).numel() for shape in shapes)
+    columns = max(size.columns, min(size.for_leg * legs, size.most))
+    columns = max(8, min(columns, len(samples) * components // ROWS_FOR_UNKNOWN))
+    rows = max(size.rows, ROWS_FOR_UNKNOWN * columns)
+    few = samples.rows(slice(0, -(-rows // components)))
+    if weights is not None:
+        given = weights[: len(few)]
+        few = replace(few, weights=given if few.weights is None else given * few.weights)
+    return WideProjection(few, claim, columns, seed, soft)
+
+
+def first_look(
+    claim: Claim, train: Samples, known: Sequence[Tensor], seed: int, before: Ends | None = None
+) -> Ends:
+    """A few good θ for a claim, by small families: starts, fewer and fewer of them."""
+    less = [theta for _, theta in before or []]
+    ends: Ends = [(0.0, theta) for theta in starts_for(claim, train, list(known), seed, less)]
+    for step in FIRST_LOOKS:
+        ends = _better(ends, train, claim, step, seed)
+    return ends
+
+
+def last_look(claim: Claim, train: Samples, validation: Samples, ends: Ends, seed: int) -> End:
+    """The best θ for a claim, by large and sharp families; exact where the law is a polynomial."""
+    for step in LAST_LOOKS:
+        ends = _better(ends, train, claim, step, seed)
+    view = projection(train, claim, LAST, seed, LAST_LOOKS[-1][1])
+    tame = view.reweighted(robust_weights(view, view.solve(ends[0][1]))).refine(ends[0][1], REFIT_STEPS)
+    errors = _errors(view, view.solve(tame.A), validation)
+    end = End(claim, tame.A, ends[0][0], errors, None, tuple(ends))
+    return _exact(end, train, validation, seed) or end
+
+
+def _better(ends: Ends, train: Samples, claim: Claim, step: Look, seed: int) -> Ends:
+    """The best of the ends after some steps with one family; without steps, by their scores alone."""
+    size, soft, steps, keep = step
+    view = projection(train, claim, size, seed, soft)
+    solves = [view.refine(theta, steps) for _, theta in ends]
+    done = sorted(((at.criterion, at.A) for at in solves), key=lambda end: end[0])
+    hopeless = HOPELESS * done[0][0] + NEARLY_EXACT if steps else math.inf
+    return [end for end in done if end[0] <= hopeless][:keep]
+
+
+def _errors(view: WideProjection, at: Solve, samples: Samples) -> Tensor:
+    p = view.predict(at, samples)
+    e = (p - samples.y.reshape(p.shape)).square().mean(1)
+    return e if samples.weights is None else e * samples.weights
+
+
+def polynomials(train: Samples, claim: Claim, seed: int) -> list[WideProjection]:
+    """Polynomials of the invariants, of the degrees that the samples allow."""
+    found: list[WideProjection] = []
+    for degree in range(3):
+        view = WideProjection(train, claim, 0, seed, degree=degree)
+        columns = view.family.columns
+        if columns > POLYNOMIAL_COLUMNS or view.y.numel() < 2 * columns:
+            break
+        found.append(view)
+    return found
+
+
+def _exact(end: End, train: Samples, validation: Samples, seed: int) -> End | None:
+    """The end for the polynomial that the law is, if it is one."""
+    for degree, view in enumerate(polynomials(train, end.claim, seed)):
+        at = view.refine(end.theta, POLYNOMIAL_STEPS, LEAST_DAMPING)
+        errors = _errors(view, at, validation)
+        if float(errors.mean()) < LAW * validation.variance:
+            return replace(end, theta=at.A, criterion=at.criterion, errors=errors, degree=degree)
+    return None
+
+
+def simplest(ends: Sequence[End], variance: float) -> list[End]:
+    """The ends in the order in which to accept them: the first that explains about as well as the best comes first."""
+    best = min(end.error for end in ends)
+    good = [end for end in ends if end.error <= NEAR_BEST * best + NEARLY_EXACT * variance]
+    return good + sorted((end for end in ends if end not in good), key=lambda end: end.error)
+
+
+def refitted(end: End, samples: Samples, count: int, seed: int, clock: Clock) -> list[Tensor]:
+    """θ refitted to resamples (the Bayesian bootstrap), each with a family of its own."""
+    found: list[Tensor] = []
+    for r in range(count):
+        if len(found) >= 4 and clock.over():
+            break
+        number = seed * 104_729 + r
+        generator = torch.Generator().manual_seed(number)
+        weights = -torch.rand(len(samples), dtype=torch.float64, generator=generator).clamp_min(1e-12).log()
+        if end.degree is None:
+            view = projection(samples, end.claim, LAST, number, 0.03, weights)
+        else:
+            given = weights if samples.weights is None else weights * samples.weights
+            view = WideProjection(replace(samples, weights=given), end.claim, 0, number, degree=end.degree)
+        found.append(view.refine(end.theta, WIDE_STEPS).A)
+    return found

@@ -1,0 +1,136 @@
+"""Where searches for wider symmetries start: forms, directions, origins that the data suggest (M11, M16)."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from gortho.discovery.correlation import correlate, invariant_scalars
+from gortho.discovery.spectral import symmetric_basis
+from gortho.discovery.starts import CORRELATED, SCALARS, Start, distinct, quadratic_monomials, white_starts
+from gortho.discovery.wider_family import Claim
+from gortho.groups import haar, random_generator
+from gortho.samples.frame import unit_form
+from gortho.samples.values import Samples
+
+#: Forms at random, forms of each space, directions at random, and directions in all, at most.
+WHITE, OF_SPACE, RANDOM, VECTORS = 8, 7, 3, 8
+
+
+def starts_for(
+    claim: Claim, samples: Samples, known: list[Tensor], seed: int, before: list[Tensor]
+) -> list[Tensor]:
+    """θ to start from: every form with every direction or origin that comes to mind.
+
+    ``before`` are good θ with one direction less.
+    """
+    few = samples.rows(slice(0, CORRELATED))
+    n = few.n
+    if claim.spaces:
+        each = [_forms_of(few, claim.spaces, space, seed) for space in range(claim.forms)]
+        return [claim.join(torch.stack(forms)) for forms in product(*each)]
+    forms = forms_to_try(few, known, seed)
+    if claim.origin:
+        found = [claim.join(A, None, c) for A, c in _correlated_origins(few)]
+        return found + [claim.join(A, None, c) for A in forms for c in _origins(few)]
+    if not claim.directions:
+        return [claim.join(A) for A in [*_orthogonal(few), *forms]]
+    covectors, vectors = _covectors(few), _vectors(few)
+    vectors += list(haar(n, (), random_generator(seed))[:RANDOM])
+    if claim.directions == 1:
+        less = [(A, torch.zeros(0, n, dtype=A.dtype)) for A in forms]
+    else:
+        less = [(theta[: n * n].reshape(n, n), theta[n * n :].reshape(-1, n)) for theta in before]
+    found = []
+    for A, s in less:
+        inverse = torch.linalg.pinv(A)
+        candidates = [inverse @ b for b in covectors] + vectors
+        for v in [v / v.norm().clamp_min(1e-300) for v in candidates][:VECTORS]:
+            if not len(s) or float((s @ v).abs().max()) < 0.9 * n**0.5:
+                found.append(claim.join(A, torch.cat([s, v[None]])))
+    return found
+
+
+def forms_to_try(samples: Samples, known: list[Tensor], seed: int) -> list[Tensor]:
+    """Forms that were found before, the round one, and some of every signature."""
+    n = samples.n
+    starts = [Start("known", A) for A in known] + [Start("round", torch.eye(n, dtype=torch.float64))]
+    return [start.A for start in distinct(starts + white_starts(n, WHITE, seed))]
+
+
+def _covectors(samples: Samples) -> list[Tensor]:
+    """Gradients in the mean of scalars made of x and y: multiples of As where a direction s enters."""
+    flat = samples.x.flatten(1)
+    flat = torch.cat([torch.ones_like(flat[:, :1]), flat], 1)
+    scalars = invariant_scalars(samples)[:, :SCALARS]
+    if not scalars.shape[1]:
+        return []
+    # ranks, since a few large values shall not decide
+    ranks = scalars.argsort(0).argsort(0).to(flat) / len(flat) - 0.5
+    slopes = torch.linalg.lstsq(flat, ranks).solution[1:].mT.reshape(-1, samples.n)
+    _, sigma, V = torch.linalg.svd(slopes, full_matrices=False)
+    return [v for v, size in zip(V, sigma) if float(size) > 0.1 * float(sigma[0])]
+
+
+def _vectors(samples: Samples) -> list[Tensor]:
+    """Mean values of vectors and axes of mean values of matrices: made of s where one enters."""
+    found: list[Tensor] = []
+    rep, n = samples.rep, samples.n
+    parts = rep.split(samples.y, n) if len(rep.parts) > 1 else [samples.y]  # type: ignore[attr-defined]
+    for part, y in zip(rep.parts, parts):
+        mean = y.mean(0)
+        if part.rank == 1:
+            found.append(mean)
+        elif part.rank == 2:
+            values, Q = torch.linalg.eigh((mean + mean.mT) / 2)
+            found += list(Q[:, (values - values.median()).abs().argsort(descending=True)].mT)
+    return found
+
+
+def _correlated_origins(samples: Samples) -> list[tuple[Tensor, Tensor]]:
+    """Forms and centres of quadratics, linear terms included, that correlate with functions of y (M11)."""
+    found = []
+    for s in invariant_scalars(samples).unbind(1)[:SCALARS]:
+        found += [(c.A, c.origin) for c in correlate(samples.x, s) if c.origin is not None]
+    return found
+
+
+def _origins(samples: Samples) -> list[Tensor]:
+    """Zero, the mean of the vectors, and where the vectors that y depends on linearly make it vanish."""
+    flat = samples.x.flatten(0, 1)
+    found = [torch.zeros(samples.n, dtype=flat.dtype), flat.mean(0)]
+    if samples.rep.parts[0].rank == 1 and len(samples.rep.parts) == 1:
+        total = samples.x.sum(1)
+        solution = torch.linalg.lstsq(
+            torch.cat([total, torch.ones_like(total[:, :1])], 1), samples.y
+        ).solution
+        found.append(-torch.linalg.pinv(solution[:-1].mT) @ solution[-1] / samples.points)
+    return found
+
+
+def _orthogonal(samples: Samples) -> list[Tensor]:
+    """The form by which y is most nearly orthogonal to every input vector, as cross products are."""
+    part = samples.rep.parts[0]
+    if len(samples.rep.parts) > 1 or (part.up, part.down) != (1, 0):
+        return []
+    rows = []
+    for x in samples.x.unbind(1):
+        plus, minus = (quadratic_monomials(x + sign * samples.y) for sign in (1, -1))
+        rows.append((plus - minus) / 4)
+    m = torch.cat(rows)
+    _, V = torch.linalg.eigh(m.mT @ m)
+    return [unit_form(torch.einsum("m,mab->ab", V[:, 0], symmetric_basis(samples.n)))]
+
+
+def _forms_of(samples: Samples, spaces: tuple[int, ...], space: int, seed: int) -> list[Tensor]:
+    """Forms of the vectors of one space: those that correlate with y, the round one, some of every signature."""
+    x = samples.x[:, [i for i, kind in enumerate(spaces) if kind == space]]
+    found: list[tuple[float, Tensor]] = []
+    for s in invariant_scalars(samples).unbind(1)[:SCALARS]:
+        found += [(c.strength * c.share, c.A) for c in correlate(x, s)]
+    found.sort(key=lambda pair: -pair[0])
+    starts = [Start("correlation", A) for _, A in found[:3]]
+    starts.append(Start("round", torch.eye(samples.n, dtype=torch.float64)))
+    return [start.A for start in distinct(starts + white_starts(samples.n, WHITE, seed + space))][:OF_SPACE]

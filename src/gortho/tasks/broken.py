@@ -1,0 +1,147 @@
+"""Laws that keep less than O(A), or another group: directions, origins, handedness, two spaces (M15, M16, M17).
+
+Each is drawn with x ~ N(0, I) in a plain frame and then moved to a hidden one, x → Mx with a random M of condition 3,
+in which no basis vector means anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gortho.forms import QuadraticForm
+from gortho.groups import haar, random_generator
+from gortho.reps import as_rep
+from gortho.symmetry import Symmetry
+
+#: Condition of the hidden frames.
+CONDITION = 3.0
+
+
+@dataclass(frozen=True)
+class BrokenTask:
+    """Samples ``x (N, p, n)``, ``y`` of a law, told as ``output``, and the symmetry that it has."""
+
+    kind: str
+    x: Tensor
+    y: Tensor
+    output: str
+    symmetry: Symmetry
+    scalars: Tensor | None = None
+    set_like: bool = False
+
+
+def _unit(n: int, generator: torch.Generator) -> Tensor:
+    return haar(n, (), generator)[0]
+
+
+def _square(x: Tensor) -> Tensor:
+    return x.square().sum(-1)
+
+
+def _energy(x: Tensor, s: Tensor) -> Tensor:
+    return (1 + _square(x[:, 0])).sqrt() + torch.sin(1.5 * x[:, 0] @ s)
+
+
+def _weight(x: Tensor, s: Tensor) -> Tensor:
+    return -(1 + 0.5 * _square(x)) * x[:, 0] + 1.5 * s
+
+
+def _well(x: Tensor, c: Tensor) -> Tensor:
+    return 1 / (1 + 0.5 * _square(x[:, 0] - c))
+
+
+def _torque(x: Tensor, _: Tensor) -> Tensor:
+    return torch.linalg.cross(x[:, 0], x[:, 1])
+
+
+def _lorentz(x: Tensor, _: Tensor) -> Tensor:
+    return x[:, 0] + torch.linalg.cross(x[:, 1], x[:, 2])
+
+
+def _chirality(x: Tensor, _: Tensor) -> Tensor:
+    return torch.linalg.det(x) / (1 + _square(x).sum(1)).sqrt()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of law in R^3: vectors in a sample, how the output is told, the law, and what its symmetry has."""
+
+    points: int
+    output: str
+    law: Callable[[Tensor, Tensor], Tensor]
+    has: str = ""
+
+
+KINDS: dict[str, Kind] = {
+    "energy": Kind(1, "scalar", _energy, "direction"),
+    "weight": Kind(1, "vector", _weight, "direction"),
+    "well": Kind(1, "scalar", _well, "origin"),
+    "torque": Kind(2, "vector", _torque),
+    "lorentz": Kind(3, "vector", _lorentz, "handed"),
+    "chirality": Kind(3, "scalar", _chirality),
+}
+
+
+def _hidden(n: int, generator: torch.Generator) -> Tensor:
+    U, V = haar(n, (2,), generator)
+    return U * torch.logspace(0, 1, n, base=CONDITION, dtype=torch.float64) @ V
+
+
+def _with_noise(y: Tensor, noise: float, generator: torch.Generator) -> Tensor:
+    size = (y - y.mean(0)).square().mean().sqrt()
+    return y + noise * size * torch.randn(y.shape, dtype=y.dtype, generator=generator)
+
+
+def broken(kind: str, seed: int = 0, samples: int = 2_000, noise: float = 0.0) -> BrokenTask:
+    """A law of one of the `KINDS`, or "spaces", in a hidden frame; noise is a share of the spread of y.
+
+    >>> print(broken("torque").symmetry)
+    O(3)
+    """
+    if kind == "spaces":
+        return _two_spaces(seed, samples, noise)
+    made, generator = KINDS[kind], random_generator(seed)
+    x = torch.randn(samples, made.points, 3, dtype=torch.float64, generator=generator)
+    s = _unit(3, generator)
+    given = 0.7 * s if made.has == "origin" else s
+    y = _with_noise(made.law(x, given), noise, generator)
+    plain = Symmetry(
+        QuadraticForm.euclidean(3),
+        special=made.has == "handed",
+        directions=s[None] if made.has == "direction" else None,
+        origin=given if made.has == "origin" else None,
+    )
+    M = _hidden(3, generator)
+    return BrokenTask(kind, x @ M.mT, as_rep(made.output).act(M, y), made.output, plain.in_basis(M))
+
+
+def _two_spaces(seed: int, samples: int, noise: float) -> BrokenTask:
+    """y = tanh(⟨x₁, x₂⟩) + ½ √(1 + q₃²) with a form for the first two vectors and one of another kind for the third."""
+    generator = random_generator(seed)
+    x = torch.randn(samples, 3, 3, dtype=torch.float64, generator=generator)
+    signs = torch.tensor([-1.0, 1.0, 1.0], dtype=torch.float64)
+    q = (signs * x[:, 2].square()).sum(1)
+    y = _with_noise(torch.tanh((x[:, 0] * x[:, 1]).sum(1)) + 0.5 * (1 + q.square()).sqrt(), noise, generator)
+    frames = [_hidden(3, generator) for _ in range(2)]
+    moved = torch.cat([x[:, :2] @ frames[0].mT, x[:, 2:] @ frames[1].mT], 1)
+    inverse = [torch.linalg.inv(M) for M in frames]
+    forms = [QuadraticForm(inverse[0].mT @ inverse[0]), QuadraticForm(inverse[1].mT * signs @ inverse[1])]
+    return BrokenTask("spaces", moved, y, "scalar", Symmetry(forms, spaces=[0, 0, 1]))
+
+
+def modified_inertia(seed: int = 0, samples: int = 2_000) -> BrokenTask:
+    """y = I + 0.3 (I g) gᵀ with I the moment of inertia of five masses and g fixed: O(3) with one direction."""
+    generator = random_generator(seed)
+    r = torch.randn(samples, 5, 3, dtype=torch.float64, generator=generator)
+    m = torch.nn.functional.softplus(torch.randn(samples, 5, dtype=torch.float64, generator=generator))
+    g = torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64)
+    inertia = (m * _square(r)).sum(1)[:, None, None] * torch.eye(3, dtype=torch.float64) - torch.einsum(
+        "zi,zia,zib->zab", m, r, r
+    )
+    y = inertia + 0.3 * (inertia @ g)[:, :, None] * g
+    symmetry = Symmetry(QuadraticForm.euclidean(3), directions=g[None])
+    return BrokenTask("inertia", r, y, "bilinear", symmetry, m, set_like=True)
