@@ -63,28 +63,39 @@ def coordinates(samples: Samples) -> Tensor:
 
 @dataclass(frozen=True)
 class Invariants:
-    """All inner products of a form, in units of their medians and on a scale that decades do not rule."""
+    """Inner products of a form, in units of their medians and on a scale that decades do not rule.
+
+    ``squares``: of all vectors, their sums and differences, and the sum of all, beside the mixed products.
+    """
 
     A: Tensor
     units: Tensor
+    squares: bool = False
 
     @classmethod
-    def of(cls, A: Tensor, samples: Samples) -> Invariants:
+    def of(cls, A: Tensor, samples: Samples, squares: bool = False) -> Invariants:
         """The invariants of a form, with units from samples."""
-        gram = _gram(A, samples)
-        units = gram.abs().median(0).values
-        return cls(A, torch.where(units > 0, units, gram.abs().mean(0).clamp_min(1e-300)))
+        v = _products(A, samples, squares)
+        units = v.abs().median(0).values
+        return cls(A, torch.where(units > 0, units, v.abs().mean(0).clamp_min(1e-300)), squares)
 
     def __call__(self, samples: Samples) -> Tensor:
         """Invariants and scalars ``(N, d)``."""
         rest = [s.double().flatten(1) for s in samples.scalars if s is not None]
-        return torch.cat([torch.asinh(_gram(self.A, samples) / self.units), *rest], dim=1)
+        return torch.cat([torch.asinh(_products(self.A, samples, self.squares) / self.units), *rest], dim=1)
 
 
-def _gram(A: Tensor, samples: Samples) -> Tensor:
-    x = samples.x.double()
-    upper = torch.triu_indices(samples.points, samples.points)
-    return (x @ A @ x.mT)[:, upper[0], upper[1]]
+def _products(A: Tensor, samples: Samples, squares: bool) -> Tensor:
+    x, k = samples.x.double(), samples.points
+    gram = x @ A @ x.mT
+    i, j = torch.triu_indices(k, k)
+    products = gram[:, i, j]
+    if not squares or k == 1:
+        return products
+    own = gram.diagonal(dim1=1, dim2=2)
+    i, j = torch.triu_indices(k, k, 1)
+    both, mixed = own[:, i] + own[:, j], gram[:, i, j]
+    return torch.cat([products, both - 2 * mixed, both + 2 * mixed, gram.sum((1, 2))[:, None]], 1)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -116,12 +117,17 @@ def compare(
     if _unit_free(parts.train):
         invariants = Invariants.of(fitted.form.matrix, parts.train)
         twins += _side(invariants, parts, left, own, seed)
+        squares = Invariants.of(fitted.form.matrix, parts.train, squares=True)
+        twins += _sharp("squares", squares, parts, left, own, seed)
     elif has_linear(fitted.form, parts.train.rep):
         rest = linear_predictor(fitted.form, left.train, seed + 1).network
         corrected = [p + predict(rest, *s.inputs) for p, s in zip(own[1:], (left.validation, left.held_out))]
         twins.append(_model(CORRECTED, parts, corrected))
     progress(0.4)
-    free = [*_side(coordinates, parts, left, own, seed), *_along_axes(parts, left, own, axes, seed)]
+    free = [
+        *_side(coordinates, parts, left, own, seed),
+        *_sharp("the given coordinates", partial(_in_axes, axes), parts, left, own, seed),
+    ]
     progress(0.7)
     variance = _deviations(parts.validation, parts.train).mean()
     ended = Ended.DONE
@@ -163,18 +169,24 @@ def _side(
         yield _model(name, parts, values, rows=None if of is rest else model)
 
 
-def _along_axes(parts: Parts, left: Parts, own: list[Tensor], axes: Tensor, seed: int) -> Iterator[Model]:
-    """Models of what is left over that see the given coordinates, and the sizes of these: norms but no forms."""
+def _in_axes(axes: Tensor, samples: Samples) -> Tensor:
+    return coordinates(replace(samples, x=samples.x.double() @ axes.mT))
+
+
+def _sharp(
+    name: str, inputs: Callable[[Samples], Tensor], parts: Parts, left: Parts, own: list[Tensor], seed: int
+) -> Iterator[Model]:
+    """Models of what is left over that see other inputs, and the sizes of these: norms, roots and kinks."""
     sets, rests = (parts.train, parts.validation, parts.held_out), (left.train, left.validation)
-    rows = [coordinates(replace(s, x=s.x.double() @ axes.mT)) for s in sets]
+    rows = [inputs(s) for s in sets]
     sizes = [Z.abs() for Z in rows]
-    fits: list[tuple[str, list[Tensor], Learner]] = [("polynomial of sizes", sizes, polynomial)]
+    fits: list[tuple[str, list[Tensor], Learner]] = [(f"a polynomial of sizes of {name}", sizes, polynomial)]
     if parts.train.y[0].numel() <= TREE_TARGETS:
-        fits.append(("boosted trees of the given axes", rows, boosted_trees))
-    for name, inputs, learn in fits:
-        model = learn(Table.of(inputs[0], rests[0]), Table.of(inputs[1], rests[1]), seed)
-        values = [model(Z).reshape(s.y.shape) + p for Z, s, p in zip(inputs[1:], sets[1:], own[1:])]
-        yield _model(f"{CORRECTED} by {name}", parts, values)
+        fits.append((f"boosted trees of {name}", rows, boosted_trees))
+    for told, given, learn in fits:
+        model = learn(Table.of(given[0], rests[0]), Table.of(given[1], rests[1]), seed)
+        values = [model(Z).reshape(s.y.shape) + p for Z, s, p in zip(given[1:], sets[1:], own[1:])]
+        yield _model(f"{CORRECTED} by {told}", parts, values)
 
 
 def _model(

@@ -22,6 +22,10 @@ TOLERANCE = 0.003
 #: There is no form where models of the coordinates explain this share of what all twins leave over: less than that may
 #: be what twins could have learnt, and leaves it open.
 CLEAR_GAIN = 0.3
+#: … and leave at most this share of the variance: where no model explains much, a form may still hide.
+MAX_FREE = 0.15
+#: … unless it is less than this share of what the best twin leaves.
+OVERWHELMING = 0.25
 #: A found form leaves at most this share of the variance unexplained on held-out data, noise that is known left out.
 MAX_UNEXPLAINED = 0.25
 #: Above this share of unexplained variance, the inputs say nothing on the targets at all.
@@ -205,11 +209,13 @@ def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> tuple[V
             "Check that y belongs to x, row by row, and is not mostly noise; more samples help only then.",
         )
     if e.broken is not None and e.broken.gain > tolerance:
-        if e.broken.gain < CLEAR_GAIN * e.broken.unexplained:
+        if e.broken.gain < CLEAR_GAIN * e.broken.unexplained or (
+            e.broken.free_unexplained > max(MAX_FREE, OVERWHELMING * e.broken.unexplained) and not e.classes
+        ):
             return (
                 Verdict.UNDERDETERMINED,
-                f"{found}, {free}: a little less, which may be a broken form or what the models of the invariants have "
-                "not learnt.",
+                f"{found}, {free}: this may be a broken form, or one that the search has missed, or what the models "
+                "of the invariants have not learnt.",
                 "Give more samples, or less noisy ones; if a direction, an origin or a quantity is missing, pass it.",
             )
         return (
