@@ -43,7 +43,7 @@ BLOCK = re.compile(
     r"(?:\n```text\n(?P<output>.*?)^```\n)?",
     re.M | re.S,
 )
-SMALL = gortho.Settings(starts=8, generations=2, refits=4, predictor_steps=100)
+SMALL = gortho.Settings(starts=8, generations=2, refits=4)
 
 
 def blocks(page):
