@@ -318,7 +318,8 @@ class _Estimator(BaseEstimator):
         data = samples.x, samples.y, samples.rep, scalars
         candidate, reason, advice = None, "", ""
         if self._judges and self.effort == "full":
-            found = self.discovery_ = discover(*data, seed, settings=self.settings, **given)
+            # The network is one of a form alone.
+            found = self.discovery_ = discover(*data, seed, settings=self.settings, look_for="O", **given)
             candidate, errors = found.candidate, found.entry_errors
             if found.verdict is not Verdict.FOUND:
                 reason, advice = found.reason, found.advice
