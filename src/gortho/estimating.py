@@ -184,7 +184,8 @@ class Estimator(BaseEstimator):
         candidate, reason, advice = None, "", ""
         refusal = self._unfit(samples)
         if refusal is None and self.effort == "full":
-            found = self.discovery_ = discover(*data, seed, settings=self.settings, **given)
+            # The network is one of a form alone.
+            found = self.discovery_ = discover(*data, seed, settings=self.settings, look_for="O", **given)
             candidate, errors = found.candidate, found.entry_errors
             if found.verdict is not Verdict.FOUND:
                 reason, advice = found.reason, found.advice
