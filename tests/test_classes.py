@@ -184,6 +184,17 @@ def test_a_saved_run_predicts_the_same(three, tmp_path):
     assert np.array_equal(again.predict_proba(x), found.predict_proba(x))
 
 
+def test_a_figure_and_a_report_of_classes(three, tmp_path):
+    found = three[3]
+    picture = found.plot()
+    right = picture.axes[2]
+    assert [t.get_text() for t in right.get_xticklabels()] == ["light", "space", "time"]
+    shares = right.images[0].get_array()
+    assert np.allclose(shares.sum(0), 1) and shares.diagonal().min() > 0.7
+    page = found.to_html(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert 'id="confusion"' in page and 'id="reliability"' in page and 'id="scatter"' not in page
+
+
 def test_two_sharp_classes_of_numbers():
     x, codes, form = labelled(2_000, 22, sharp=0.02)
     found = gortho.discover(x, 2 * codes + 5, output="class", settings=SMALL)

@@ -5,10 +5,14 @@ import re
 
 import numpy as np
 import pytest
+import torch
 
 import gortho
 from gortho import QuadraticForm, Settings, Verdict
+from gortho.discovery.posed import Posed
+from gortho.discovery.settling import _samples, direction_least_known
 from gortho.discovery.violation import Profile, Violation, in_words
+from gortho.samples.door import enter
 
 SMALL = Settings(starts=10, generations=2, refits=6, predictor_steps=100)
 
@@ -133,6 +137,24 @@ def test_more_samples_of_the_direction_that_is_hardly_seen():
     advised, direction = int(told[1].replace(",", "")), [float(c) for c in told[2].split(",")]
     assert 300 < advised <= 30_000 and abs(direction[2]) > 0.95
     assert weak(2 * advised).verdict is Verdict.FOUND
+
+
+@pytest.mark.parametrize("ratio, told", [(2.0, "About 400 samples like these 100 would"), (20.0, "")])
+def test_the_number_of_samples_grows_with_the_square(ratio, told):
+    assert _samples(100, ratio).startswith(told) and bool(_samples(100, ratio)) == bool(told)
+
+
+def test_the_direction_that_refits_disagree_on_is_told_in_the_given_coordinates():
+    random = np.random.default_rng(4)
+    x = random.normal(size=(300, 3)) @ np.diag([1.0, 100.0, 0.01])
+    posed = Posed.of(enter(x, x[:, 0])[0], 0)
+    way = (
+        torch.tensor([0.0, 100.0, 0.0]).double() @ posed.frame.W.mT / posed.x_unit
+    )  # the second axis, in the frame
+    way = way / way.norm()
+    refits = torch.stack([torch.eye(3).double() + s * torch.outer(way, way) for s in (-0.4, 0.2, 0.3)])
+    told = direction_least_known(posed, torch.eye(3).double(), refits)
+    assert re.fullmatch(r"\(-?0\.0\d, 1\.00, -?0\.0\d\)", told), told
 
 
 def test_errors_that_would_account_for_what_is_left_over():

@@ -110,8 +110,18 @@ def _matrix(found: Any) -> str:
     return f"<table><tr><th>A (± 95 %)</th>{head}</tr>{body}</table>"
 
 
+def _confusion(axes: Any, found: Any) -> None:
+    """Which share of each class is taken for which."""
+    true, guess = (part.reshape(-1, len(found.classes)).argmax(1) for part in found.held_out)
+    counts = np.zeros((len(found.classes),) * 2)
+    np.add.at(counts, (guess, true), 1.0)
+    axes.imshow(counts / np.maximum(counts.sum(0), 1), cmap="Blues", vmin=0, vmax=1, origin="lower")
+    axes.set_xticks(range(len(counts)), map(str, found.classes))
+    axes.set_yticks(range(len(counts)), map(str, found.classes))
+
+
 def figure(found: Any) -> Any:
-    """A matplotlib figure: the form, its eigenvalues with intervals, and predicted against true held-out values."""
+    """A matplotlib figure: the form, its eigenvalues, and predicted against true held-out values, or classes."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -132,7 +142,9 @@ def figure(found: Any) -> Any:
     middle.axhline(0, color="grey", linewidth=0.8)
     middle.set_xticks(range(len(values)))
     middle.set_title("eigenvalues (95 %)")
-    if found.held_out is not None:
+    if found.held_out is not None and found.classes:
+        _confusion(right, found)
+    elif found.held_out is not None:
         true, predicted = (part[:SHOWN] for part in found.held_out)
         right.scatter(true, predicted, s=6, alpha=0.5)
         right.axline((float(true.mean()), float(true.mean())), slope=1, color="grey", linewidth=0.8)
