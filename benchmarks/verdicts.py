@@ -55,6 +55,8 @@ there is one; NONE or UNDERDETERMINED, where there is none. *Wrong*: NONE where 
 none or with a wrong form. *Honest*: UNDERDETERMINED where there is a form. Laws that are broken by a share of their
 variance count as right when they are FOUND, with the right form, and the interval of the defect holds that share, or
 when they are NONE and the share is above zero.
+
+![how often answers are right, by confidence](verdicts.png)
 """
 
 
