@@ -31,7 +31,7 @@ def draw(page: str, picture: str, width: int, height: int) -> None:
         flags += [f"--window-size={width},{height}", f"--screenshot={shot}"]
         subprocess.run(["chromium", *flags, html.as_uri()], check=True, capture_output=True)
         with Image.open(shot) as image:
-            image.convert("RGB").quantize(64).save(ROOT / picture, optimize=True)
+            image.convert("RGB").quantize(256).save(ROOT / picture, optimize=True)
 
 
 if __name__ == "__main__":
