@@ -269,6 +269,17 @@ def test_classes_with_a_direction_have_no_form(seed):
     assert found.verdict is Verdict.NONE and found.defect.low > 0.05 and found.form is None
 
 
+def test_bounds_that_are_nearly_quadratic_are_told_apart():
+    """Cubes of |x|: an ellipsoid comes near, and log losses near chance's own show that it is not the bound."""
+    random = np.random.default_rng(33)
+    x = random.normal(size=(8_000, 3))
+    size = np.abs(x) ** 3 @ [1 / 3, 2 / 3, 1]
+    found = gortho.discover(
+        x, size + 0.08 * random.logistic(size=8_000) > np.median(size), output="class", settings=SMALL
+    )
+    assert found.verdict is Verdict.NONE and 0.003 < found.defect.low < 0.06 < found.defect.high
+
+
 def test_probabilities_are_for_classes():
     x = np.random.default_rng(0).normal(size=(200, 2))
     found = gortho.discover(x, x[:, 0] ** 2 - x[:, 1] ** 2, settings=TINY)

@@ -33,9 +33,9 @@ BATCH, DECAY, PATIENCE = 128, 1.0, 40
 #: Probabilities are not taken to be smaller than this.
 LEAST_PROBABILITY = 1e-6
 #: Inverse strengths of the penalty of logistic regression, chosen on validation samples.
-STRENGTHS = (1e-3, 1e-1, 10.0)
-#: Monomials of logistic regression, at most.
-MONOMIALS = 80
+STRENGTHS = (1e-3, 1e-1, 10.0, 1e3)
+#: Monomials of logistic regression, at most, and their degree: bounds of even classes are even.
+MONOMIALS, DEGREE = 130, 4
 
 
 def labelled(parts: Parts, given: Parts) -> Parts:
@@ -160,7 +160,7 @@ def _side(
     codes = [s.y.argmax(1).numpy() for s in sets[:2]]
     weights = None if parts.train.weights is None else parts.train.weights.double().numpy()
     rows = [inputs(s) for s in sets]
-    expand, logits = monomials_of(rows[0], MONOMIALS), [z - z.mean(1, keepdim=True) for z in own]
+    expand, logits = monomials_of(rows[0], MONOMIALS, DEGREE), [z - z.mean(1, keepdim=True) for z in own]
     for beside, note in ((None, ""), (logits, f"{CORRECTED} by ")):
         extra = [torch.zeros(len(Z), 0) for Z in rows] if beside is None else beside
         plain = [torch.cat([Z, e], 1).numpy() for Z, e in zip(rows, extra)]

@@ -188,14 +188,13 @@ def boosted_trees(train: Table, validation: Table, seed: int = 0) -> Predictor:
     return lambda z: torch.as_tensor(np.stack([m.predict(z.numpy()) for m in models], 1))
 
 
-def monomials_of(inputs: Tensor, most: int = MONOMIALS) -> Callable[[Tensor], Tensor]:
+def monomials_of(inputs: Tensor, most: int = MONOMIALS, highest: int = DEGREE) -> Callable[[Tensor], Tensor]:
     """All monomials of rows, in units of their spread, up to the degree at which there are no more than so many."""
     d = inputs.shape[1]
-    degree = max((k for k in range(1, DEGREE + 1) if math.comb(d + k, k) <= most), default=1)
+    degree = max((k for k in range(1, highest + 1) if math.comb(d + k, k) <= most), default=1)
     shift, scale = inputs.mean(0), inputs.std(0)
-    scale[scale < CONSTANT * inputs.abs().amax(0).clamp_min(1e-300)] = (
-        math.inf
-    )  # what does not vary says nothing
+    # What does not vary says nothing.
+    scale[scale < CONSTANT * inputs.abs().amax(0).clamp_min(1e-300)] = math.inf
 
     def monomials(z: Tensor) -> Tensor:
         z = (z.double() - shift) / scale
