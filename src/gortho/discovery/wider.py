@@ -206,6 +206,8 @@ def _pinned(end: End, refits: list[Tensor], n: int) -> dict[str, Any]:
     """How well finalists and refits agree: on the forms, the directions and the origin, in the frame (M18)."""
     claim = end.claim
     near = [t for criterion, t in end.others if criterion <= NEAR_BEST * end.others[0][0] + 1e-9]
+    if end.degree is not None:  # a law that is known as such needs no second opinion but that of refits
+        near = [end.theta]
     agreeing = sum(_distance(claim, aligned(claim, t, end.theta, n), end.theta, n) < 2 * SAME for t in near)
     each = []
     for place in range(claim.forms):
