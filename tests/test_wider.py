@@ -13,6 +13,7 @@ import gortho
 from gortho import Discovery, Settings, Symmetry, Verdict, cli
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind
+from gortho.discovery.wider import NO_TIME
 from gortho.discovery.wider_claims import Asked, aligned, angles, claims_for, even_rep, representative
 from gortho.discovery.wider_family import Claim, WideProjection
 from gortho.discovery.wider_fit import _linear, invariants_of
@@ -266,6 +267,12 @@ def test_only_what_is_asked_for_is_looked_for():
     task = broken("well", 2, samples=500)
     found = discovered(task, look_for="O")
     assert found.verdict is Verdict.NONE and not any("wider" in notice for notice in found.notices)
+
+
+def test_a_time_budget_comes_first():
+    task = broken("well", 2, samples=500)
+    found = discovered(task, time_budget=0.1)
+    assert found.wider is None and NO_TIME in found.notices
 
 
 def test_plain_forms_are_plain():

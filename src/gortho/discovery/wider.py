@@ -53,6 +53,9 @@ from gortho.symmetry import Symmetry
 CLAIMS, TESTED = 3, 2
 #: A claim whose family leaves so many times more than the best free model is not put to the test.
 FAR_WORSE = 10.0
+#: Of a time budget, this share may be spent before wider symmetries are begun with.
+ROOM = 0.5
+NO_TIME = "the time budget leaves no room to look for symmetries other than O(A)"
 #: Other readings of a handed law that are told, at most.
 READINGS = 3
 #: Coordinates of an origin below this share of its length are zero.
@@ -94,6 +97,8 @@ def widen(
     tolerance: float,
 ) -> Discovery:
     """The discovery with the simplest wider symmetry that holds; as it was, and a note, where none does."""
+    if clock.budget is not None and clock.total > ROOM * clock.budget:
+        return replace(found, notices=(*found.notices, NO_TIME))
     parts = posed.weighted(form.search.errors)
     accepted: Trial | None = None
     trials: list[Trial] = []
@@ -201,6 +206,8 @@ def _pinned(end: End, refits: list[Tensor], n: int) -> dict[str, Any]:
     """How well finalists and refits agree: on the forms, the directions and the origin, in the frame (M18)."""
     claim = end.claim
     near = [t for criterion, t in end.others if criterion <= NEAR_BEST * end.others[0][0] + 1e-9]
+    if end.degree is not None:  # a law that is known as such needs no second opinion but that of refits
+        near = [end.theta]
     agreeing = sum(_distance(claim, aligned(claim, t, end.theta, n), end.theta, n) < 2 * SAME for t in near)
     each = []
     for place in range(claim.forms):
