@@ -106,6 +106,11 @@ def _polynomial_look(claim: Claim, train: Samples, starts: list[Tensor], seed: i
 
 def last_look(claim: Claim, train: Samples, validation: Samples, ends: Ends, seed: int) -> End:
     """The best θ for a claim, by large and sharp families; exact where the law is a polynomial."""
+    if ends[0][0] < NEARLY_EXACT:  # steps with a poorer family would only lead away
+        start = End(claim, ends[0][1], ends[0][0], torch.zeros(0), None, tuple(ends))
+        exact = _exact(start, train, validation, seed)
+        if exact is not None:
+            return exact
     for step in LAST_LOOKS:
         ends = _better(ends, train, claim, step, seed)
     view = projection(train, claim, LAST, seed, LAST_LOOKS[-1][1])
