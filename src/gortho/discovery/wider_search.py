@@ -25,6 +25,8 @@ Ends = list[tuple[float, Tensor]]
 #: The looks at one claim: the first is for scores alone.
 FIRST_LOOKS: tuple[Look, ...] = ((SCAN, 1.0, 0, 8), (SCAN, 1.0, 6, 4), (FIRST, 0.3, 6, 3))
 LAST_LOOKS: tuple[Look, ...] = ((LAST, 0.1, 8, 2), (LAST, 0.03, 10, 2))
+#: Starts from which polynomials are tried.
+POLYNOMIAL_STARTS = 3
 #: Steps of a refit, which starts where the search ended.
 WIDE_STEPS = 4
 #: Rounds of the looks end where a start leaves more than so many times the best one's criterion.
@@ -78,13 +80,37 @@ def first_look(
     """A few good θ for a claim, by small families: starts, fewer and fewer of them."""
     less = [theta for _, theta in before or []]
     ends: Ends = [(0.0, theta) for theta in starts_for(claim, train, list(known), seed, less)]
+    exact = _polynomial_look(claim, train, [theta for _, theta in ends], seed)
+    if exact:
+        return exact
     for step in FIRST_LOOKS:
         ends = _better(ends, train, claim, step, seed)
     return ends
 
 
+def _polynomial_look(claim: Claim, train: Samples, starts: list[Tensor], seed: int) -> Ends:
+    """Where polynomials of the invariants are the law itself, to rounding; else nothing."""
+    components = train.rep.size(train.n)
+    for degree in (2, 1):
+        columns = WideProjection(train.rows(slice(0, 4)), claim, 0, seed, degree=degree).family.columns
+        rows = -(-max(SCAN.rows, ROWS_FOR_UNKNOWN * columns) // components)
+        if columns > POLYNOMIAL_COLUMNS or rows > len(train):
+            continue
+        view = WideProjection(train.rows(slice(0, rows)), claim, 0, seed, degree=degree)
+        best = sorted(starts, key=lambda theta: view.solve(view.gauged(theta)).criterion)[:POLYNOMIAL_STARTS]
+        ends = [view.refine(theta, POLYNOMIAL_STEPS) for theta in best]
+        at = min(ends, key=lambda at: at.criterion)
+        return [(at.criterion, at.A)] if at.criterion < NEARLY_EXACT else []
+    return []
+
+
 def last_look(claim: Claim, train: Samples, validation: Samples, ends: Ends, seed: int) -> End:
     """The best θ for a claim, by large and sharp families; exact where the law is a polynomial."""
+    if ends[0][0] < NEARLY_EXACT:  # steps with a poorer family would only lead away
+        start = End(claim, ends[0][1], ends[0][0], torch.zeros(0), None, tuple(ends))
+        exact = _exact(start, train, validation, seed)
+        if exact is not None:
+            return exact
     for step in LAST_LOOKS:
         ends = _better(ends, train, claim, step, seed)
     view = projection(train, claim, LAST, seed, LAST_LOOKS[-1][1])
