@@ -318,7 +318,7 @@ def test_slopes_from_a_file(tmp_path):
     result = call(
         "discover", tmp_path / "a.csv", "--derivative", "t", "--by", "run", "--effort", "quick", "--json"
     )
-    assert result.exit_code in (0, 3, 4) and '"output": "vector"' in result.stdout
+    assert result.exit_code in (0, 3, 4) and 'vector",' in result.stdout  # of circles, an axial one
     with pytest.raises(DataError, match="without derivative="):
         read(tmp_path / "a.csv", y="a", by="run")
     with pytest.raises(DataError, match="output='vector'"):

@@ -48,7 +48,8 @@ class Gortho(Method):
         """Discover; points with scalars of their own are taken as a set."""
         given: dict[str, Any] = {} if scalars is None else {"scalars": scalars, "set_like": True}
         self.mean = y.double().mean(0)
-        self.found = discover(X, y, self.output, seed=self.seed, settings=self.settings, **given)
+        given |= {"look_for": "O", "settings": self.settings}  # the tables are about whole groups O(A)
+        self.found = discover(X, y, self.output, seed=self.seed, **given)
         self.notes |= {"verdict": self.found.verdict.name, "confidence": self.found.confidence}
         if self.found.candidate is not None:
             self.generators = self.found.candidate.group().algebra()
