@@ -120,7 +120,9 @@ def test_basis_form_in_float32(case):
     form, rep, x, scalars, options = case
     net = calibrated(EquivariantNet(form, output=rep, **options), x, scalars)
     floor = error(rounded_once(net), form, rep, x, scalars)
-    assert error(net, form, rep, x, scalars, dtype=torch.float32) <= max(1e-4, 8 * floor)
+    assert error(net, form, rep, x, scalars, dtype=torch.float32) <= max(
+        1e-4, 20 * floor
+    )  # rounded in each of its operations, not once
 
 
 @settings(max_examples=40)
