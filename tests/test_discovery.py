@@ -420,3 +420,12 @@ def test_liegg_finds_the_algebra_of_a_clean_law():
     assert generator_distance(liegg.generators, form) < 0.1
     assert liegg.quadratic_form.cosine(form) > 0.98
     assert form_of_generators(form.group().algebra()).algebra_distance(form) < 1e-9
+
+
+def test_a_hundred_samples_of_four_vectors_are_few_but_no_error():
+    """Too few for neurons at the end of the search."""
+    x = normal(104, 4, 4, seed=4)
+    total = x.sum(1)
+    y = (total[:, 0] ** 2 - total[:, 1:].square().sum(1)).abs().sqrt()
+    found = gortho.discover(x, y, settings=TINY)
+    assert found.candidate is not None and found.verdict in Verdict

@@ -50,6 +50,8 @@ def with_neurons(train: Samples, at: Solve, seed: int) -> Joint | None:
     count = NEURONS if beside.family.products <= MANY else FEW_NEURONS
     inner_products = train.points * (train.points + 1) // 2
     count = min(count, beside.y.numel() // (ROWS_FOR_SLOPE * (inner_products + 1)))
+    if count < 1:  # too few samples for even one
+        return None
     joint = Joint.start(beside, at.A, count, seed)
     joint = joint.refined(JOINT_STEPS[0])
     if joint.at.criterion > NEAR_FAMILY * at.criterion:

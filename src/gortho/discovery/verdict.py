@@ -43,7 +43,7 @@ ZERO_ERRORS = 3.0
 #: … and cannot be, within two standard errors, larger than this share of the largest.
 ZERO_BOUND = 0.005
 #: A sign is known when the eigenvalue is so many of its standard errors from zero.
-SIGN_ERRORS = 3.0
+SIGN_ERRORS = 2.0
 
 #: Logistic regression of right against wrong FOUND, fitted to the development seeds of the calibration benchmark: for
 #: each decade of what is left over, each decade of the refits' spread, a form that is broken a little, and classes.
