@@ -429,3 +429,11 @@ def test_a_hundred_samples_of_four_vectors_are_few_but_no_error():
     y = (total[:, 0] ** 2 - total[:, 1:].square().sum(1)).abs().sqrt()
     found = gortho.discover(x, y, settings=TINY)
     assert found.candidate is not None and found.verdict in Verdict
+
+
+def test_a_column_in_far_smaller_units_keeps_its_term():
+    """Kilometres beside astronomical units: the term is small, but known, and the group says that it is there."""
+    x = normal(600, 3, seed=6)
+    y = x.square().sum(1)
+    found = gortho.discover(x * torch.tensor([1.0, 1.0, 1.5e8]), y, names=["x", "y", "z"], settings=SMALL)
+    assert found.group_name == "O(3)" and "z²" in found.law() and "0.000" not in str(found).split("\n")[2]

@@ -21,7 +21,9 @@ SIGNIFICANCE = 1e-3
 GAIN_ERRORS = 2.0
 #: … lowers the error of the best twin by this share …
 NOTABLE_GAIN = 0.1
-#: … and is more than this share of the variance: less is rounding.
+#: … and is more than this share of the variance: less is what the twins have not learnt.
+IMPERFECTION = 1e-5
+#: Less than this share of the variance is rounding.
 ROUNDING = 1e-9
 #: Of a gain that counts, this share is certain: the rest may be what the twins could have learnt.
 CERTAIN_SHARE = 0.5
@@ -74,7 +76,7 @@ def _percent(share: float) -> str:
 
 def contradicted(m: Measured) -> bool:
     """Whether a free model beats every twin beyond doubt, and notably."""
-    least = max(NOTABLE_GAIN * m.unexplained, GAIN_ERRORS * m.gain_error, ROUNDING)
+    least = max(NOTABLE_GAIN * m.unexplained, GAIN_ERRORS * m.gain_error, IMPERFECTION)
     return m.p < SIGNIFICANCE and m.gain > least
 
 

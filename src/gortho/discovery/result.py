@@ -22,7 +22,7 @@ from gortho.discovery.search import Errors
 from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict
 from gortho.discovery.violation import Violation
 from gortho.discovery.wider_value import Wider
-from gortho.forms import ZERO_TOLERANCE, QuadraticForm
+from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.report.words import with_interval
 from gortho.samples.door import as_tuples, by_name, split_scalars
@@ -340,7 +340,7 @@ class Discovery:
     def _eigenvalue_words(self) -> str:
         assert self.candidate is not None
         values = self.candidate.eigenvalues.numpy()
-        values = np.where(np.abs(values) < ZERO_TOLERANCE * np.abs(values).max(), 0.0, values)
+        values = np.where(np.abs(values) < self.candidate.tolerance * np.abs(values).max(), 0.0, values)
         half = None if self.eigenvalue_errors is None else self.interval_factor * self.eigenvalue_errors
         known = half is not None and bool(np.isfinite(half).all())
         halves = half if half is not None and known else np.full(len(values), math.nan)

@@ -82,10 +82,18 @@ def given_errors(
     """
     forms = unit_form(frame.W.mT @ matrices @ frame.W)
     forms = forms * torch.where((forms * candidate.matrix).sum((1, 2), keepdim=True) < 0, -1.0, 1.0)
-    rounding = ROUNDING * candidate.matrix.abs().max()
+    # Rounding is that of the frame: each entry has its own units.
+    units = (
+        frame.W.norm(dim=0) * torch.linalg.matrix_norm(frame.W.mT @ unit_form(matrices[0]) @ frame.W) ** -0.5
+    )
+    rounding = ROUNDING * candidate.n**0.5 * torch.outer(units, units)
+    _, Q = torch.linalg.eigh(candidate.matrix)
     factor = 1.0 if polynomial else UNDERSTATED
     errors = forms.std(0), _eigenvalue_errors(candidate.matrix, forms)
-    return (factor * errors[0]).clamp_min(rounding).numpy(), (factor * errors[1]).clamp_min(rounding).numpy()
+    return (
+        torch.maximum(factor * errors[0], rounding).numpy(),
+        torch.maximum(factor * errors[1], (Q.mT.abs() @ rounding @ Q.abs()).diagonal()).numpy(),
+    )
 
 
 def certificate(
