@@ -155,7 +155,7 @@ def percent(share: float) -> str:
 
 
 def confidence(e: Evidence, verdict: Verdict) -> float:
-    """How often answers with such evidence were right, on problems with and without a form (see results/calibration).
+    """How often answers with such evidence were right, on problems with and without a form (see results/verdicts).
 
     For FOUND a logistic function of what is left over, of the spread of refits and of whether the form is broken a
     little; for NONE the share that was right; for UNDERDETERMINED zero: it claims nothing.
