@@ -60,7 +60,7 @@ everyone = gortho.discover(r, a, "vector", names=["x", "y", "z"], settings=blind
 print(everyone)
 
 # %%
-# The form is the same, with wide bars. *Nearly* must be read with its figure: a millionth of the variance. The law
+# The form is the same, with wide bars. How exactly says to within what: some millionths of the variance. The law
 # above leaves far less, so this is not the pull of the planets; it is that a few functions of the invariants do not
 # follow five decades to the last digit, and trees repair some of that.
 
