@@ -125,7 +125,7 @@ def test_more_samples_of_the_direction_that_is_hardly_seen():
     def weak(count):
         random = np.random.default_rng(3)
         x = random.normal(size=(count, 3))
-        y = x[:, 0] ** 2 + x[:, 1] ** 2 + 0.02 * x[:, 2] ** 2 + 0.3 * random.normal(size=count)
+        y = x[:, 0] ** 2 + x[:, 1] ** 2 + 0.02 * x[:, 2] ** 2 + 0.6 * random.normal(size=count)
         return gortho.discover(x, y, settings=SMALL)
 
     few = weak(300)
