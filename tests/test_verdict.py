@@ -82,6 +82,15 @@ def test_the_tolerance_moves_the_line_between_approximate_and_none():
     assert 0 < e.defect.low < 0.02 < e.defect.high
 
 
+def test_what_is_more_likely_wrong_than_right_is_not_claimed():
+    shaky = evidence(measured(0.2, 0.21), refit_distances=(0.1,) * 8)
+    assert confidence(shaky, Verdict.FOUND) < 0.5
+    verdict, reason, _ = judge(shaky, "O(3)")
+    assert verdict is Verdict.UNDERDETERMINED and "more were wrong than right" in reason
+    surer = dataclasses.replace(shaky, refit_distances=(0.005,) * 8)
+    assert confidence(surer, Verdict.FOUND) > 0.5 and judge(surer, "O(3)")[0] is Verdict.FOUND
+
+
 def test_a_restart_that_stands_alone_is_not_counted_as_agreement():
     for changes in ({}, {"refit_distances": (0.8,) * 8}):
         reason = judge(evidence(near_best=1, agreeing=1, **changes), "O(3)")[1]

@@ -50,6 +50,8 @@ SIGN_ERRORS = 2.0
 CALIBRATION = {"constant": -2.27, "left over": -0.57, "spread": -1.45, "broken": -1.91, "classes": 3.0}
 #: Smaller shares and spreads than these say no more.
 SMALLEST_LEFT, SMALLEST_SPREAD = 1e-5, 1e-4
+#: A form with less confidence than this is more likely wrong than right: it is not claimed.
+LEAST_CONFIDENT = 0.5
 #: Nothing is claimed with more confidence: some hundred problems cannot tell.
 MOST_CONFIDENT = 0.995
 #: Share of the answers NONE that were right there, with one more wrong than seen.
@@ -257,6 +259,14 @@ def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> tuple[V
             f"{found}, but the sign of the smallest eigenvalue is open ({e.weakest_eigenvalue:.1f} of its standard "
             "errors from zero), and with it the group: the targets hardly depend on one direction.",
             "Give samples that vary more along the direction of the smallest eigenvalue, or less noisy targets.",
+        )
+    lenient = e.broken is not None and tolerance > TOLERANCE  # asked for what was not calibrated
+    if confidence(e, Verdict.FOUND) < LEAST_CONFIDENT and not lenient:
+        return (
+            Verdict.UNDERDETERMINED,
+            f"{found}, {free}; refits to resamples differ by {e.spread:.2g} in the median. Of answers on such grounds, "
+            "more were wrong than right.",
+            "Give more samples or less noisy targets; if a quantity is missing, pass it as a scalar.",
         )
     singular = (
         f" It does not see {e.zero_directions} of the directions: the form is singular."
