@@ -58,8 +58,11 @@ def evidence(m=None, **changes):
         (evidence(), Verdict.FOUND),
         (evidence(measured(0.99, 0.99)), Verdict.UNDERDETERMINED),
         (evidence(measured(0.1, 0.01)), Verdict.NONE),
-        (evidence(measured(0.1, 0.01, p=0.01)), Verdict.FOUND),  # not beyond doubt
-        (evidence(measured(0.1, 0.095)), Verdict.FOUND),  # not notable
+        (evidence(measured(0.05, 0.04, p=0.01)), Verdict.UNDERDETERMINED),  # perhaps better
+        (evidence(measured(0.05, 0.04, p=0.1)), Verdict.FOUND),
+        (evidence(measured(0.002, 0.001, p=0.01)), Verdict.FOUND),  # by less than the tolerance
+        (evidence(measured(0.1, 0.01, p=0.01)), Verdict.UNDERDETERMINED),  # not beyond doubt
+        (evidence(measured(0.1, 0.097)), Verdict.FOUND),  # not notable
         (evidence(measured(TOLERANCE / 2, 1e-9)), Verdict.FOUND),  # approximately
         (evidence(measured(0.3, 0.3)), Verdict.UNDERDETERMINED),
         (evidence(measured(0.3, 0.3), noise=Noise(0.25, 0.01, "given")), Verdict.FOUND),

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gortho.discovery.defect import Defect, Noise, class_defect, contradicted, defect
+from gortho.discovery.defect import NOTABLE_GAIN, Defect, Noise, class_defect, contradicted, defect
 from gortho.discovery.twins import Measured
 
 #: A law that is broken by more than this share of its variance does not keep the form (the user's ``tolerance``).
@@ -26,6 +26,8 @@ CLEAR_GAIN = 0.3
 MAX_FREE = 0.15
 #: … unless it is less than this share of what the best twin leaves.
 OVERWHELMING = 0.25
+#: A gain of models of the coordinates that counts by its size, and is this sure by a paired test, leaves it open.
+DOUBT = 0.02
 #: A found form leaves at most this share of the variance unexplained on held-out data, noise that is known left out.
 MAX_UNEXPLAINED = 0.25
 #: Above this share of unexplained variance, the inputs say nothing on the targets at all.
@@ -124,6 +126,12 @@ class Evidence:
     def broken(self) -> Measured | None:
         """What shows beyond doubt that models of the coordinates are better, if anything does."""
         return next((m for m in (self.typical, self.others) if contradicted(m)), None)
+
+    def doubtful(self, tolerance: float) -> bool:
+        """Whether models of the coordinates may be notably better, though not beyond doubt."""
+        m = self.typical
+        notable = m.gain > max(tolerance, NOTABLE_GAIN * m.unexplained)
+        return self.broken is None and notable and m.p < DOUBT and not self.classes
 
     @property
     def defect(self) -> Defect:
@@ -225,6 +233,12 @@ def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> tuple[V
             f"{found}, {free}: the targets depend on more than the inner products of a form.",
             "Look whether a direction, an origin or a further quantity breaks the symmetry: pass it as a scalar or "
             "as one more vector, choose another output type, or use an unconstrained model.",
+        )
+    if e.doubtful(tolerance):
+        return (
+            Verdict.UNDERDETERMINED,
+            f"{found}, {free}: the latter seem better, but these samples leave it open whether they are.",
+            "Give more samples, or less noisy ones; if a direction, an origin or a quantity is missing, pass it.",
         )
     if e.left_over > MAX_UNEXPLAINED and not e.classes:
         return (
