@@ -70,45 +70,47 @@ def _points(n: int) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Brackets:
-    """What a law does to each of the n² + n affine generators at points, linear in the law; ``parts``: ρ's bottom."""
+class Defects:
+    """ρ² of generators as the ratio of two quadratic forms of them."""
 
-    whole: Tensor
-    parts: Tensor
+    top: np.ndarray
+    bottom: np.ndarray
 
-    def plus(self, other: Brackets, factor: float) -> Brackets:
-        """Those of a sum of laws."""
-        return Brackets(self.whole + factor * other.whole, self.parts + factor * other.parts)
-
-    def squares(self) -> tuple[np.ndarray, np.ndarray]:
-        """The two quadratic forms of which ρ² is the ratio."""
-        return tuple(torch.einsum("zpk,zqk->pq", t, t).numpy() / len(t) for t in (self.whole, self.parts))  # type: ignore[return-value]
-
-    def spectrum(self) -> np.ndarray:
-        """Defects, from the smallest on: as many generators as there are small ones are nearly kept together."""
-        return self.defects(np.eye(self.whole.shape[1]))
-
-    def defects(self, generators: np.ndarray) -> np.ndarray:
-        """The same among generators ``(m, n² + n)``; the last is the worst."""
-        top, bottom = (generators @ q @ generators.T for q in self.squares())
+    def among(self, generators: np.ndarray) -> np.ndarray:
+        """Defects among generators ``(m, n² + n)`` and their sums, from the smallest on; the last is the worst."""
+        top, bottom = (generators @ q @ generators.T for q in (self.top, self.bottom))
         bottom = bottom + 1e-13 * np.trace(bottom) / len(bottom) * np.eye(len(bottom))
         return np.sqrt(eigh(top, bottom, eigvals_only=True).clip(0))
 
+    def spectrum(self) -> np.ndarray:
+        """Those among all affine generators: as many as are small are nearly kept together."""
+        return self.among(np.eye(len(self.top)))
 
-def brackets(problem: Polynomial, law: Field | None = None) -> Brackets:
-    """Brackets of the problem's law, or of another one on its box."""
-    law, x, n = law or problem.law, _points(problem.n), problem.n
+
+def defects(problem: Polynomial) -> Defects:
+    """How far the law is from keeping each of the n² + n affine generators."""
+    return _squares(*_brackets(problem, problem.law))
+
+
+def _squares(whole: Tensor, parts: Tensor) -> Defects:
+    top, bottom = (torch.einsum("zpk,zqk->pq", t, t).numpy() / len(t) for t in (whole, parts))
+    return Defects(top, bottom)
+
+
+def _brackets(problem: Polynomial, law: Field) -> tuple[Tensor, Tensor]:
+    """What a law does to each generator at the points, and the parts that it is measured by: both linear in the law."""
+    x, n = _points(problem.n), problem.n
     slopes = torch.func.vmap(torch.func.jacrev(lambda z: law(z[None])[0]))(x)
     eye = torch.eye(n, dtype=x.dtype)
     linear = torch.einsum("ai,zb->zabi", eye, x).flatten(1, 2)  # x_b ∂_a, entry (a, b) of S
     fields = torch.cat([linear, eye.expand(len(x), n, n)], 1)
     if problem.output == "scalar":
         parts = torch.einsum("zi,zpj->zpij", slopes, fields)
-        return Brackets(torch.einsum("zpii->zp", parts)[..., None], parts.flatten(2))
+        return torch.einsum("zpii->zp", parts)[..., None], parts.flatten(2)
     along = torch.einsum("zij,zpj->zpi", slopes, fields)
     value = torch.einsum("ai,zb->zabi", eye, law(x)).flatten(1, 2)
     turned = torch.cat([value, torch.zeros(len(x), n, n, dtype=x.dtype)], 1)
-    return Brackets(along - turned, torch.cat([along, turned], 2))
+    return along - turned, torch.cat([along, turned], 2)
 
 
 def affine(maps: Any, origin: Any = None) -> np.ndarray:
@@ -160,7 +162,7 @@ def hidden(kind: str, group: tuple[int, int], output: str, seed: int) -> Polynom
         while True:
             law = random_polynomial(n, range(1, degree + 1), output, generator)
             problem = Polynomial(law, n, output, degree)
-            if brackets(problem).spectrum()[0] > CLEAR:
+            if defects(problem).spectrum()[0] > CLEAR:
                 return problem
     form = QuadraticForm.random(*group, condition=CONDITION, seed=seed)
     exact = exact_law(form, output, generator)
@@ -179,20 +181,19 @@ def hidden(kind: str, group: tuple[int, int], output: str, seed: int) -> Polynom
 def _violation(problem: Polynomial, kind: str, odd: int, generator: torch.Generator) -> tuple[Field, float]:
     """Another law of the other parity, and how much of it makes a law nearly kept, or broken."""
     assert problem.form is not None
-    mine, own = brackets(problem), affine(problem.form.group().algebra())
-
-    def enough(factor: float) -> bool:
-        both = mine.plus(its, factor)
-        return both.defects(own)[-1] > NEARLY if kind == "nearly kept" else both.spectrum()[0] > CLEAR
-
+    mine, own = _brackets(problem, problem.law), affine(problem.form.group().algebra())
+    eye = np.eye(problem.n * (problem.n + 1))
+    # A law that is half violation is no broken law any more: another violation is drawn.
+    steps = np.geomspace(1e-4, 0.5, 100)
     while True:
         other = random_polynomial(problem.n, range(odd, odd + 1), problem.output, generator)
-        its = brackets(problem, other)
-        # A law that is half violation is no broken law any more: another violation is drawn.
-        steps = np.geomspace(1e-4, 0.5, 100)
-        factor = next((float(f) for f in steps if enough(f)), None)
-        if factor is not None:
-            return other, factor
+        its = _brackets(problem, other)
+        both = _squares(*(torch.cat(pair, 1) for pair in zip(mine, its)))
+        for factor in steps:
+            mixed = np.concatenate([eye, factor * eye], 1)
+            found = Defects(mixed @ both.top @ mixed.T, mixed @ both.bottom @ mixed.T)
+            if found.among(own)[-1] > NEARLY if kind == "nearly kept" else found.spectrum()[0] > CLEAR:
+                return other, float(factor)
 
 
 # The laws of SymCert's own tables: textbook systems, and functions of the plane

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from _polynomials import DELTA, GROUPS, KINDS, OWN, Polynomial, affine, brackets, hidden
+from _polynomials import DELTA, GROUPS, KINDS, OWN, Polynomial, affine, defects, hidden
 from _table import measure, write_page
 from torch import Tensor
 
@@ -128,11 +128,11 @@ def run(p: dict, checkout: str | None = None) -> dict:
 
 def against_truth(problem: Polynomial, claim: np.ndarray) -> dict:
     """How many generators the law keeps to within the tolerance, how many are claimed, and the worst of these."""
-    true = brackets(problem)
+    true = defects(problem)
     kept = int((true.spectrum() <= DELTA).sum())
     row: dict[str, Any] = {"kept": kept, "claimed": len(claim), "violation": problem.violation}
     if len(claim):
-        row["worst"] = float(true.defects(claim)[-1])
+        row["worst"] = float(true.among(claim)[-1])
     return row
 
 
