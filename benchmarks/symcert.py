@@ -4,12 +4,14 @@
 
 SymCert is Kendiukhov's "Certified Symmetry Discovery" (github.com/Kendiukhov/certified-symmetry-discovery); `--symcert`
 names a checkout of it, and without one only gortho is measured. Writes results/symcert.csv, one row for a method and a
-problem, and results/symcert.md; `--pages` makes the page again from the rows.
+problem, and results/symcert.md. Rows that are there already are kept: the same command again goes on where it was, and
+`--pages` only makes the page again.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 import time
 from functools import partial
@@ -58,6 +60,29 @@ def problems(seeds: int, first: int) -> list[dict]:
                 }
             found.append(p)
     return found
+
+
+def planned(seeds: int, first: int, symcert: bool) -> list[dict]:
+    """Problems and the methods that are to be asked."""
+    return [
+        {**p, "method": method}
+        for p in problems(seeds, first)
+        for method, more in METHODS.items()
+        # larger classes only for SymCert's own laws: for n = 4 they take longer than all the rest
+        if method == "gortho" or (symcert and (not more or p["of"] == "own"))
+    ]
+
+
+def earlier(path: Path, work: list[dict]) -> list[dict]:
+    """Rows of an earlier run that are among the work."""
+    if not path.exists():
+        return []
+    with open(path, newline="") as file:
+        return [row for row in csv.DictReader(file) if _key(row) in map(_key, work) and row["n"]]
+
+
+def _key(p: Any) -> tuple[str, ...]:
+    return tuple(str(p[name]) for name in ("law", "noise", "samples", "seed", "method"))
 
 
 def law_of(p: Any) -> Polynomial:
@@ -109,7 +134,7 @@ def by_symcert(
     claim = np.zeros((dimension, problem.n * (problem.n + 1)))
     claim[:, : posed.P] = certified.T
     verdict = "FOUND" if dimension else "NONE" if refuted > DELTA else "UNDERDETERMINED"
-    return {"verdict": verdict, "low": refuted, "claim": f"{dimension} generators" * bool(dimension)}, claim
+    return {"verdict": verdict, "low": refuted}, claim
 
 
 def run(p: dict, checkout: str | None = None) -> dict:
@@ -224,14 +249,10 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / "symcert.csv"
     if not options.pages:
-        work = [
-            {**p, "method": method}
-            for p in problems(options.seeds, options.first_seed)
-            for method, more in METHODS.items()
-            # larger classes only for SymCert's own laws: for n = 4 they take longer than all the rest
-            if method == "gortho" or (options.symcert and (not more or p["of"] == "own"))
-        ]
-        measure(partial(run, checkout=options.symcert), work, options.jobs, path)
+        work = planned(options.seeds, options.first_seed, bool(options.symcert))
+        done = earlier(path, work)
+        left = [p for p in work if _key(p) not in map(_key, done)]
+        measure(partial(run, checkout=options.symcert), left, options.jobs, path, done)
     write_page(path, HEADING, tables)
 
 
