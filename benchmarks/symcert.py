@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from _polynomials import DELTA, GROUPS, KINDS, OWN, Polynomial, affine, defects, hidden
+from _polynomials import CLEAR, DELTA, GROUPS, KINDS, NEARLY, OWN, Polynomial, affine, defects, hidden
 from _table import measure, write_page
 from torch import Tensor
 
@@ -40,7 +40,39 @@ ALPHA = 0.05
 METHODS = {"gortho": 0, "SymCert": 0, "SymCert, degree + 2": 2}
 #: What may come of an answer.
 OUTCOMES = ("detected", "part", "false claim", "denied", "rightly denied", "open")
-HEADING = "# Beside SymCert\n"
+HEADING = f"""# Beside SymCert
+
+[SymCert](https://github.com/Kendiukhov/certified-symmetry-discovery) certifies generators: it fits a polynomial
+by least squares, and says which affine maps ξ(x) = Sx + b have, with confidence {1 - ALPHA:.0%} for all of them
+at once, a defect ρ below a tolerance δ. ρ is 0 for a symmetry: for a function the mean cosine between its
+gradient and ξ, for a vector field the bracket with ξ by its two parts, over the box that the samples come from.
+Both methods get the same samples, a vector x and a number or a vector y.
+
+| | gortho | SymCert |
+| --- | --- | --- |
+| is told | how y transforms | how y transforms, the degree of the law (exactly here), the box, δ = {DELTA:g} |
+| must hold | – | the law is a polynomial of that degree, noise is Gaussian and only in y |
+| group or form told | neither | neither: all linear maps for functions, all affine ones for fields |
+| says | a form with errors; NONE; UNDERDETERMINED | a space of generators; that there is none; nothing |
+| cannot say | what keeps no form, such as scalings | reflections; a form only by one more linear solve |
+| other laws than polynomials | yes | if a bound of what the polynomial misses is told |
+| several vectors, a predictor | yes | no |
+| of its error | measured (this page, [verdicts](verdicts.md)) | proven, where what must hold does |
+
+*Hidden forms*: {SAMPLES:,} samples, x uniform in [-1, 1]ⁿ, the form random with condition 3. *Kept*: u + cu² or
+(1 + cu)x with u = xᵀAx. *Nearly kept*: with another polynomial, so little of it that the worst generator of O(A)
+has ρ of about {NEARLY:.3g}. *Broken*: with as much of it that every affine map has ρ above {CLEAR:g}. *None*:
+random polynomials without any symmetry. n = 2 to 4, all signatures, numbers and vectors in turn. *SymCert's own
+laws* come from its tables: {OWN_SAMPLES:,} samples, its boxes; of its ten fields the four with a symmetry and two
+without, to save time, and two of its functions. There it was also told a degree too large by two, as in its own
+table of functions; noise is a share of the law's root mean square.
+
+Answers are counted by SymCert's rule. *Detected*: all generators that the law keeps to within δ are claimed, and
+all that are claimed are kept to within δ. *Part*: some are claimed, all rightly. *False claim*: a claimed
+generator has ρ > δ. *Denied*: it is said that there is nothing, where there is something; *rightly denied*, where
+there is nothing; *open*: neither. What gortho claims is the Lie algebra of `found.symmetry`. Seconds are of one
+core's time, with all that a user waits for. Starts in the given axes, which might be the answer, were left out.
+"""
 
 
 def problems(seeds: int, first: int) -> list[dict]:
