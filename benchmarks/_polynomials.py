@@ -183,7 +183,7 @@ def _violation(problem: Polynomial, kind: str, odd: int, generator: torch.Genera
     assert problem.form is not None
     mine, own = _brackets(problem, problem.law), affine(problem.form.group().algebra())
     eye = np.eye(problem.n * (problem.n + 1))
-    # A law that is half violation is no broken law any more: another violation is drawn.
+    # Where no factor will do, another violation is drawn.
     steps = np.geomspace(1e-4, 0.5, 100)
     while True:
         other = random_polynomial(problem.n, range(odd, odd + 1), problem.output, generator)

@@ -72,6 +72,14 @@ all that are claimed are kept to within δ. *Part*: some are claimed, all rightl
 generator has ρ > δ. *Denied*: it is said that there is nothing, where there is something; *rightly denied*, where
 there is nothing; *open*: neither. What gortho claims is the Lie algebra of `found.symmetry`. Seconds are of one
 core's time, with all that a user waits for. Starts in the given axes, which might be the answer, were left out.
+
+**Where SymCert is the better one.** It answers in a fraction of a second. Its error rate is proven. It finds what
+keeps no form: the scaling of the oscillator, and both symmetries of the symmetric top, of which gortho sees nothing
+and says NONE, since a direction and handedness at once are not looked for.
+
+**Where gortho is.** Under more noise, where SymCert mostly stays silent; and where nobody knows the degree: told one
+too large by two, SymCert leaves open most of what it certified before. And it gives the form, with its errors, and
+a predictor.
 """
 
 
