@@ -62,7 +62,7 @@ Both methods get the same samples, a vector x and a number or a vector y.
 *Hidden forms*: {SAMPLES:,} samples, x uniform in [-1, 1]ⁿ, the form random with condition 3. *Kept*: u + cu² or
 (1 + cu)x with u = xᵀAx. *Nearly kept*: with another polynomial, so little of it that the worst generator of O(A)
 has ρ of about {NEARLY:.3g}. *Broken*: with as much of it that every affine map has ρ above {CLEAR:g}. *None*:
-random polynomials without any symmetry. n = 2 to 4, all signatures, numbers and vectors in turn. *SymCert's own
+random polynomials without any symmetry. n = 2 to 4, signatures, numbers and vectors in turn. *SymCert's own
 laws* come from its tables: {OWN_SAMPLES:,} samples, its boxes; of its ten fields the four with a symmetry and two
 without, to save time, and two of its functions. There it was also told a degree too large by two, as in its own
 table of functions; noise is a share of the law's root mean square.
@@ -78,7 +78,7 @@ keeps no form: the scaling of the oscillator, and both symmetries of the symmetr
 and says NONE, since a direction and handedness at once are not looked for.
 
 **Where gortho is.** Under more noise, where SymCert mostly stays silent; and where nobody knows the degree: told one
-too large by two, SymCert leaves open most of what it certified before. And it gives the form, with its errors, and
+too large by two, SymCert leaves open most of what it decided before. And it gives the form, with its errors, and
 a predictor.
 """
 
