@@ -56,7 +56,20 @@ def text_table(path: Path, decimal: str) -> Table:
     def labels(column: str) -> Iterator[Any]:
         return (frame[column] for frame in _frames(layout, [], None))
 
-    return Table(layout.header, pieces, labels, None, where)
+    def head(rows: int) -> Any:
+        import pandas as pd
+
+        return next(_frames(layout, [], rows), pd.DataFrame(columns=layout.header, dtype=str))
+
+    return Table(layout.header, pieces, labels, head, None, where)
+
+
+def count_rows(path: Path, decimal: str) -> int:
+    """Lines below the header that are neither blank nor comments: the rows, unless cells have several lines."""
+    skip = _layout(path.absolute(), decimal).skip
+    with _readable(), _open_bytes(path) as file:
+        below = (line.lstrip() for line in itertools.islice(file, skip, None))
+        return sum(1 for line in below if line and not line.startswith(b"#"))
 
 
 def _layout(path: Path, decimal: str) -> Layout:
