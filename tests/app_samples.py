@@ -6,6 +6,13 @@ import pickle
 import numpy as np
 import pandas as pd
 
+#: Names of files that cannot be read.
+BAD = [
+    *("empty.csv", "numbers.csv", "names.csv", "ragged.csv", "twice.csv", "latin.csv", "wide.csv"),
+    *("damaged.csv.gz", "picture.png", "model.pkl", "model.csv", "table.npz", "cut.parquet", "cut.npz"),
+    *("cut.h5", "objects.npy"),
+]
+
 
 def law(rows=200, seed=0):
     """A table with a law of group O(1,1), a text column and a counter."""
@@ -21,9 +28,9 @@ def law(rows=200, seed=0):
 def long_search(path):
     """Several vectors and noise: seconds of search, on any machine."""
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(3000, 4, 4))
+    x = rng.normal(size=(1000, 4, 4))
     gram = np.einsum("npi,i,nqi->npq", x, [1.0, -1.0, -1.0, -1.0], x)
-    y = np.sin(gram[:, 0, 1]) + gram[:, 2, 3] / (1 + gram[:, 0, 0] ** 2) + 0.1 * rng.normal(size=3000)
+    y = np.sin(gram[:, 0, 1]) + gram[:, 2, 3] / (1 + gram[:, 0, 0] ** 2) + 0.1 * rng.normal(size=1000)
     np.savez(path, X=x, y=y)
     return path
 
@@ -66,10 +73,5 @@ def bad_files(folder):
     }
     for name, (content, _) in files.items():
         (folder / name).write_bytes(content)
+    assert list(files) == BAD
     return {name: words for name, (_, words) in files.items()}
-
-
-BAD = (
-    "empty.csv numbers.csv names.csv ragged.csv twice.csv latin.csv wide.csv damaged.csv.gz picture.png model.pkl "
-    "model.csv table.npz cut.parquet cut.npz cut.h5 objects.npy"
-).split()

@@ -1,7 +1,7 @@
 """The process that a task runs in: `python -m gortho.app.worker`.
 
-Standard input brings the task, one line of JSON, and later perhaps the line "stop"; where it ends, the page's server has
-ended, and so does this process. Standard output takes one line of JSON for each step, and a last one with the answer.
+Standard input brings the task, one line of JSON, and later perhaps the line "stop"; where it ends, so does the server,
+and this process. Standard output takes one line of JSON for each step, and a last one with the answer.
 """
 
 from __future__ import annotations

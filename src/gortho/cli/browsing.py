@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import click
 
 from gortho.cli.base import main
@@ -32,9 +34,6 @@ def app(port: int | None, no_browser: bool) -> None:
     def told(address: str) -> None:
         click.echo(f"gortho app is at {address}\nCtrl-C ends it.")
 
-    with interrupted_by_sigterm():
-        try:
-            serve(port, not no_browser, told)
-        except KeyboardInterrupt:
-            pass
+    with suppress(KeyboardInterrupt), interrupted_by_sigterm():
+        serve(port, not no_browser, told)
     click.echo("Ended; what was uploaded and found is removed.")
