@@ -2,6 +2,7 @@
 
 import io
 import os
+import queue
 import re
 import shlex
 import signal
@@ -28,7 +29,7 @@ from starlette.testclient import TestClient
 
 from gortho.app import guard, jobs, server, store, tasks
 from gortho.app.asked import FIELDS, Asked, as_fields
-from gortho.app.serve import listen
+from gortho.app.serve import listen, serve
 
 ADDRESS, TOKEN = "http://127.0.0.1:8765", "secret"
 QUICK = {"x": ["t", "s"], "y": ["y"], "effort": "quick"}
@@ -142,6 +143,19 @@ def test_files_above_the_limit_are_refused(client, monkeypatch):
         assert answer.json()["error"].startswith("a.csv is larger than 1 MB, the most that this page takes")
     assert list(folder_of(client).iterdir()) == []
     upload(client, "a.csv", bytes(1_000_000))
+
+
+def test_a_full_disk_is_told(client, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(server, "run_in_threadpool", full)
+    answer = client.put("/files", params={"name": "a.csv"}, content=b"a")
+    assert (
+        answer.status_code == 507 and "a.csv cannot be stored here (No space left" in answer.json()["error"]
+    )
+    monkeypatch.undo()
+    assert list(folder_of(client).iterdir()) == []
 
 
 def test_names_of_files_lead_nowhere(client):
@@ -370,6 +384,12 @@ def test_a_worker_ends_where_the_server_has_ended():
     assert job._process.wait(60) in (0, 1)
 
 
+def test_what_nobody_expected_is_told_without_a_traceback(capfd):
+    error = jobs.Job("nothing").wait(60).error
+    assert error == "gortho did not expect this (KeyError: 'nothing'); the terminal has more"
+    assert "Traceback" in capfd.readouterr().err
+
+
 def test_what_takes_too_long_is_given_up():
     state = jobs.Job("look", file="nothing.csv", decimal=".").wait(0.001)
     assert state.ended and "given up" in state.error
@@ -409,7 +429,17 @@ def test_the_command_serves_and_leaves_nothing(tmp_path):
     assert list(tmp_path.glob("gortho-app-*")) == []
 
 
-def test_a_port_that_is_taken(monkeypatch):
+def test_the_browser_opens_the_printed_address(monkeypatch):
+    opened, told = queue.Queue(), []
+    monkeypatch.setattr("webbrowser.open", opened.put)
+    monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: None)
+    serve(None, True, told.append)
+    assert [opened.get(timeout=60)] == told
+    serve(None, False, told.append)
+    assert len(told) == 2 and told[0] != told[1] and opened.empty()  # each has a token of its own
+
+
+def test_a_port_that_is_taken():
     with listen(0) as one:
         result = CliRunner().invoke(cli.main, ["app", "--no-browser", "--port", str(one.getsockname()[1])])
     assert result.exit_code == 2 and "is taken" in result.stderr

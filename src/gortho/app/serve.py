@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import threading
 import webbrowser
 from collections.abc import Callable
 
@@ -50,5 +51,6 @@ def serve(port: int | None, browser: bool, told: Callable[[str], None]) -> None:
         )
         told(address)
         if browser:
-            webbrowser.open(address)  # it waits until the server answers
+            # It waits until the server answers, and a browser in the terminal would keep the server waiting.
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         uvicorn.Server(config).run(sockets=[listening])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -115,9 +116,12 @@ async def upload(request: Request) -> Response:
                 if size > store.MAX_UPLOAD:
                     raise TooLarge(name)
                 await run_in_threadpool(file.write, block)
-    except (ClientDisconnect, TooLarge):
-        path.unlink()
-        path.parent.rmdir()
+    except (ClientDisconnect, TooLarge, OSError) as error:
+        shutil.rmtree(path.parent)
+        if isinstance(error, OSError):
+            raise HTTPException(507, f"{name} cannot be stored here ({error.strerror}): make room") from None
+        if isinstance(error, ClientDisconnect):  # nobody is there to be told
+            return Response(status_code=400)
         raise
     return JSONResponse({"file": session.add_file(path), "name": name, "size": size}, 201)
 

@@ -14,7 +14,7 @@ from gortho.app.jobs import Job
 #: Bytes of a file that the page takes, at most; the command line takes any.
 MAX_UPLOAD = 500_000_000
 #: Files and runs that are kept; the oldest go when there are more.
-KEPT = 10
+KEPT = 5
 #: Characters of a file's name, at most.
 LONGEST_NAME = 60
 

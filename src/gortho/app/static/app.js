@@ -32,6 +32,7 @@ async function upload(chosenFile) {
 
 async function take(stored) {
   say("file-error", "");
+  document.querySelector("[name=decimal]").value = ".";
   $("ask").hidden = $("answer").hidden = true;
   try {
     file = null;
@@ -176,11 +177,10 @@ listenToFiles();
 listenToColumns();
 listenToAnswer(upload);
 $("ask").addEventListener("submit", search);
-document.querySelector("[name=decimal]").addEventListener("change", async () => {
-  try {
-    await look(false);
-  } catch (error) {
-    say("ask-error", error.message);
-  }
+const decimal = document.querySelector("[name=decimal]");
+decimal.addEventListener("change", () => look(false).catch((error) => say("ask-error", error.message)));
+$("commas").addEventListener("click", () => {
+  decimal.value = ",";
+  decimal.dispatchEvent(new Event("change"));
 });
 restore();

@@ -17,6 +17,7 @@ export function showColumns(found, file) {
     `${file.name} is ${look.called} of ${bytes(file.size)} with ${count(look.rows, "row")} ` +
     `and ${count(look.columns.length, thing)}.${told} ${look.notices.join(" ")}`;
   $("columns").replaceChildren(...look.columns.map(row));
+  $("commas").hidden = !look.columns.some((column) => column.note.startsWith("decimal commas?"));
   $("vectors").hidden = look.arrays;
   $("all").hidden = look.arrays;
   for (const select of document.querySelectorAll("select[data-columns]")) {
