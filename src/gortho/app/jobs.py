@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,25 +54,24 @@ class Job:
 
     def _write(self, line: str) -> None:
         assert self._process.stdin is not None
-        try:
+        with suppress(OSError):  # it has ended
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
-        except OSError:  # it has ended
-            pass
 
     def _read(self) -> None:
         assert self._process.stdout is not None
         told: dict[str, Any] = {}
         for line in self._process.stdout:
-            told = json.loads(line)
+            with suppress(ValueError):  # a line that was cut off by the end
+                told = json.loads(line)
             if "stage" in told:
                 self._set(**told)
         code = self._process.wait()
         self._took = time.monotonic() - self._begun
-        error = self.state.error or told.get("error", "")
-        if told.get("result") is None and not error:
-            error = STOPPED if self.state.stopping else KILLED.format(code)
-        self._set(ended=True, result=told.get("result"), error=error)
+        result, error = told.get("result"), self.state.error
+        if result is None and not error:  # an import that is stopped may fail in many ways
+            error = STOPPED if self.state.stopping else told.get("error") or KILLED.format(code)
+        self._set(ended=True, result=result, error=error)
 
     @property
     def seconds(self) -> float:

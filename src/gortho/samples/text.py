@@ -59,7 +59,10 @@ def text_table(path: Path, decimal: str) -> Table:
     def head(rows: int) -> Any:
         import pandas as pd
 
-        return next(_frames(layout, [], rows), pd.DataFrame(columns=layout.header, dtype=str))
+        frame = next(_frames(layout, [], rows), pd.DataFrame(columns=layout.header, dtype=str))
+        if frame[layout.header[-1]].isna().any():  # missing cells, or short lines
+            _explain(layout, [], rows)
+        return frame
 
     return Table(layout.header, pieces, labels, head, None, where)
 
@@ -239,13 +242,12 @@ def _is_number(cell: str, decimal: str = ".") -> bool:
     return "_" not in cell and (decimal == "." or "." not in cell)
 
 
-def _explain(layout: Layout, columns: list[str]) -> None:
-    """Raises a DataError for the first line with a wrong number of cells or a cell that is no number."""
+def _explain(layout: Layout, columns: list[str], rows: int | None = None) -> None:
+    """Raises a DataError for the first line, of so many rows, with a wrong number of cells or a cell that is no number."""
     header = layout.header
     wanted = [(header.index(name), name) for name in columns]
-    for line, cells in _cells(layout.path, layout.delimiter):
-        if line <= layout.skip:
-            continue
+    below = (found for found in _cells(layout.path, layout.delimiter) if found[0] > layout.skip)
+    for line, cells in itertools.islice(below, rows):
         if len(cells) != len(header):
             raise DataError(
                 f"line {line} has {len(cells)} cells and the header has {len(header)}: give each line as many"
