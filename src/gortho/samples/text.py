@@ -243,7 +243,7 @@ def _is_number(cell: str, decimal: str = ".") -> bool:
 
 
 def _explain(layout: Layout, columns: list[str], rows: int | None = None) -> None:
-    """Raises a DataError for the first line, of so many rows, with a wrong number of cells or a cell that is no number."""
+    """Raises a DataError for the first of so many lines with a wrong number of cells or a cell that is no number."""
     header = layout.header
     wanted = [(header.index(name), name) for name in columns]
     below = (found for found in _cells(layout.path, layout.delimiter) if found[0] > layout.skip)
