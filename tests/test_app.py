@@ -117,6 +117,7 @@ def test_the_page_has_all_that_it_needs(client):
     assert not any(name.startswith("access-control") for name in page.headers)
     assert not re.search(r"(src|href)=\"(?!/static/|data:)", page.text)
     assert "up to 500 MB" in page.text and store.MAX_UPLOAD == 500_000_000
+    assert "up to 500 MB" in cli.main.commands["app"].help
     for file in (Path(server.__file__).parent / "static").iterdir():
         answer = client.get(f"/static/{file.name}")
         assert answer.status_code == 200 and "http" not in answer.text

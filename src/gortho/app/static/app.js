@@ -13,6 +13,7 @@ const STAGES = {
   predictor: "Fitting the predictor",
   twins: "Comparing with models that know no form",
   members: "Fitting the committee",
+  last: "Last tests, and other symmetries where no form alone will do",
   writing: "Writing the report",
 };
 let file = null; // { file, name, size }
@@ -120,10 +121,12 @@ async function follow(run, ofFile, decimal) {
 }
 
 function showState(state) {
-  const stage = STAGES[state.stage] ?? state.stage;
+  const last = state.share >= 1 && state.stage !== "writing"; // how much is left is not known
+  const stage = last ? STAGES.last : STAGES[state.stage] ?? state.stage;
   if ($("stage").textContent !== stage) say("stage", stage); // read aloud once
   say("seconds", `${Math.round(state.seconds)} s`);
-  $("bar").value = state.share;
+  if (last) $("bar").removeAttribute("value");
+  else $("bar").value = state.share;
   say("leading", state.line);
   say("progress-title", state.stopping ? "Stopping" : "Searching");
   say("stop", state.stopping ? "Stop at once" : "Stop");
