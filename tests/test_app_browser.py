@@ -189,10 +189,10 @@ def test_from_upload_to_download(page, downloads, tmp_path):
 
     page.refresh()  # nothing is lost
     assert shown(page, "answer") and "O(1,1)" in element(page, "tiles").text
-    frame[["t"]].to_csv(tmp_path / "half.csv", index=False)
-    element(page, "other").send_keys(str(tmp_path / "half.csv"))
+    page.execute_script("document.body.dataset.maxUpload = 1000")
+    element(page, "other").send_keys(str(tmp_path / "my law.csv"))
     assert shown(page, "predict-error", "get-predictions") == "predict-error"
-    assert "half.csv: there is no column 's'" in element(page, "predict-error").text
+    assert "this page takes up to 1 kB" in element(page, "predict-error").text
 
 
 def test_bad_files(page, tmp_path):
