@@ -10,7 +10,7 @@ log ⟨x_i, x_j⟩ − log ⟨x_i, P⟩ − log ⟨x_j, P⟩. So nothing of size
 the message sum as one kernel for CUDA.
 
 Reference vectors, given (beams, time axis) or learnt, enter as products ⟨x_i, s⟩ of each point: with them the network
-is invariant only under what leaves them in place.
+is invariant only under what leaves them in place. They are the directions of its `Tagger.symmetry` (M16).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from gortho.forms import QuadraticForm
 from gortho.nn.form import FixedForm, LearnableForm, as_form_module
+from gortho.symmetry import Symmetry
 from gortho.toptag import kernels
 
 #: Directions that a detector singles out, as (E, px, py, pz).
@@ -34,6 +35,8 @@ SPURIONS: dict[str, list[list[float]]] = {
 #: In float32 a product is known to 1e-3 of that unit or better, so there is nothing to see below.
 PAIR_SCALES = (1e-3, 3e-2, 1.0, 30.0)
 POINT_SCALES = (1e-3, 3e-2, 1.0, 30.0, 1000.0)
+#: Vectors of length one are dependent where their least singular value is no larger.
+DEPENDENT = 1e-6
 #: Jets from which units are read off.
 CALIBRATION_JETS = 2048
 
@@ -92,7 +95,7 @@ class Tagger(nn.Module):
 
     Args:
         form: a `QuadraticForm` or symmetric matrix (known), a `LearnableForm`, or n to learn one in R^n;
-            Minkowski by default.
+            Minkowski by default. Or a `Symmetry` O(A) with directions, which become the first of the spurions.
         width, pairs, depth: channels of a point and of a pair, and number of message layers.
         hidden: inner channels of a layer; twice the width by default.
         spurions: names out of `SPURIONS`, or vectors ``(S, n)``, that the tagger may refer to.
@@ -105,11 +108,13 @@ class Tagger(nn.Module):
     >>> x = torch.randn(3, 10, 4)
     >>> net(x, torch.ones(3, 10, dtype=torch.bool)).shape
     torch.Size([3])
+    >>> print(net.symmetry, "|", net.symmetry.residual_name)
+    O(1,3), broken along (1.00, 0.00, 0.00, 0.00) | O(3)
     """
 
     def __init__(
         self,
-        form: QuadraticForm | LearnableForm | FixedForm | int | Any = None,
+        form: QuadraticForm | LearnableForm | FixedForm | Symmetry | int | Any = None,
         *,
         width: int = 32,
         pairs: int = 32,
@@ -127,9 +132,14 @@ class Tagger(nn.Module):
                 raise ValueError(f"{name} = {value!r}: give an integer of at least 1")
         if references < 0:
             raise ValueError(f"references = {references}: give 0 or more")
-        self.form = as_form_module(QuadraticForm.minkowski() if form is None else form)
+        form, directions = _form_and_directions(QuadraticForm.minkowski() if form is None else form)
+        self.form = as_form_module(form)
         self.n, self.fused = self.form.n, fused
-        given = _spurions(spurions, self.n)
+        given = (
+            torch.cat([directions, _spurions(spurions, self.n)])
+            if len(directions)
+            else _spurions(spurions, self.n)
+        )
         special = len(given) + references
         point_features = (2 + special) * len(POINT_SCALES)
         jet_features = (1 + special) * len(POINT_SCALES) + 1
@@ -238,6 +248,27 @@ class Tagger(nn.Module):
             units[0] = values.mean(0)
             units[1] = _positive(values.std(0, unbiased=False))
 
+    @property
+    def references(self) -> Tensor:
+        """All vectors that the tagger refers to, given and learnt ``(S, n)``, in float64 on the CPU."""
+        learnt = [] if self.learnt is None else [self.learnt.detach()]
+        return torch.cat([self.spurions, *learnt]).double().cpu()
+
+    @property
+    def symmetry(self) -> Symmetry:
+        """What leaves all scores as they are: O(A), broken along the references.
+
+        What keeps some vectors keeps those that depend on them, so these are left out: of beams and time axis, the time
+        axis.
+        """
+        return Symmetry(self.form.value(), directions=independent(self.references))
+
+    def extra_repr(self) -> str:
+        try:
+            return str(self.symmetry)
+        except ValueError:  # a learnt form may be singular for a while
+            return self.form.value().group_name
+
     def parameter_count(self) -> int:
         """Number of trained numbers."""
         return sum(p.numel() for p in self.parameters())
@@ -258,6 +289,33 @@ class Tagger(nn.Module):
             "sizes": vectors.norm(dim=-1).tolist(),
             "gram": (vectors @ A @ vectors.mT).tolist(),
         }
+
+
+def independent(vectors: Tensor) -> Tensor:
+    """The first of the vectors ``(S, n)`` that span all of them.
+
+    >>> independent(torch.tensor([[1.0, 0], [2, 0], [0, 0], [1, 1]]))
+    tensor([[1., 0.],
+            [1., 1.]])
+    """
+    kept = vectors[:0]
+    for v in vectors:
+        more = torch.cat([kept, v[None]])
+        unit = more / more.norm(dim=1, keepdim=True).clamp_min(1e-300)
+        if float(torch.linalg.svdvals(unit)[-1]) > DEPENDENT and len(more) <= more.shape[1]:
+            kept = more
+    return kept
+
+
+def _form_and_directions(form: Any) -> tuple[Any, Tensor]:
+    """What a tagger is built around, and the directions of a symmetry."""
+    if not isinstance(form, Symmetry):
+        return form, torch.zeros(0, 0)
+    if len(form.forms) > 1 or form.special or form.origin is not None:
+        raise ValueError(
+            f"{form}: a tagger has one form and directions; give O(A), broken along some or none"
+        )
+    return form.form, form.directions
 
 
 def _spurions(spurions: Any, n: int) -> Tensor:
