@@ -81,8 +81,8 @@ print("the dipole of the model at   {:.1f}° N, {:.1f}° E, {:.2f}° from it".fo
 # %%
 # Nearer by
 # ---------
-# The same at the height of satellites, 300 to 600 km. The parts of the field with more poles, which fall off faster with
-# distance, are now a good part of it, and they know no axis.
+# The same at the height of satellites, 300 to 600 km. The parts of the field with more poles fall off faster with
+# distance; here they are a good part of it, and they know no axis.
 
 near = places(400, 1.05, 1.1)
 close = gortho.discover(near, field_at(near), output="vector", names=["x", "y", "z"], look_for=["direction"])

@@ -102,7 +102,7 @@ print("the beams are {:.2f}° and {:.2f}° off".format(*errors))
 
 # %%
 # Left: in the laboratory's coordinates E and pz, the axes found (lines) and the true ones (dots), with the light cone.
-# Right: the jets' axes about the beam that was found, as an eye that looks along it sees them: no direction is preferred.
+# Right: the widths of jets, as an eye sees them that looks along the beam: no direction is preferred.
 
 back = np.linalg.inv(frame)
 fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3.5), layout="constrained")

@@ -258,7 +258,8 @@ def _page(plan: Plan, found: dict[str, Any], out: Path) -> None:
         ]
     parts += [
         "## Invariance",
-        f"By construction scores keep {found['symmetry']}. Changes of scores (logits) on test jets in float64, under random boosts, rotations and reflections.",
+        f"By construction scores keep {found['symmetry']}. Changes of scores (logits) on test jets in float64, under "
+        "random boosts, rotations and reflections.",
         _invariance_table(found["invariance"]),
     ]
     if plan.references:
