@@ -25,18 +25,12 @@ from gortho.forms import QuadraticForm
 from gortho.nn.form import FixedForm, LearnableForm, as_form_module
 from gortho.symmetry import Symmetry
 from gortho.toptag import kernels
+from gortho.toptag.axes import form_and_directions, independent, spurion_vectors
 
-#: Directions that a detector singles out, as (E, px, py, pz).
-SPURIONS: dict[str, list[list[float]]] = {
-    "beams": [[1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 0.0, -1.0]],
-    "time": [[1.0, 0.0, 0.0, 0.0]],
-}
 #: Scales of the embedding in units of the mean product of two constituents: for pairs, and for points and jets.
 #: In float32 a product is known to 1e-3 of that unit or better, so there is nothing to see below.
 PAIR_SCALES = (1e-3, 3e-2, 1.0, 30.0)
 POINT_SCALES = (1e-3, 3e-2, 1.0, 30.0, 1000.0)
-#: Vectors of length one are dependent where their least singular value is no larger.
-DEPENDENT = 1e-6
 #: Jets from which units are read off.
 CALIBRATION_JETS = 2048
 
@@ -98,7 +92,7 @@ class Tagger(nn.Module):
             Minkowski by default. Or a `Symmetry` O(A) with directions, which become the first of the spurions.
         width, pairs, depth: channels of a point and of a pair, and number of message layers.
         hidden: inner channels of a layer; twice the width by default.
-        spurions: names out of `SPURIONS`, or vectors ``(S, n)``, that the tagger may refer to.
+        spurions: names out of `gortho.toptag.axes.SPURIONS`, or vectors ``(S, n)``, that the tagger may refer to.
         references: so many reference vectors are learnt; see `learnt_references`.
         dropout: share of inner channels dropped in training.
         fused: use the Triton kernel for message sums; by default where it can be.
@@ -132,14 +126,10 @@ class Tagger(nn.Module):
                 raise ValueError(f"{name} = {value!r}: give an integer of at least 1")
         if references < 0:
             raise ValueError(f"references = {references}: give 0 or more")
-        form, directions = _form_and_directions(QuadraticForm.minkowski() if form is None else form)
+        form, directions = form_and_directions(QuadraticForm.minkowski() if form is None else form)
         self.form = as_form_module(form)
         self.n, self.fused = self.form.n, fused
-        given = (
-            torch.cat([directions, _spurions(spurions, self.n)])
-            if len(directions)
-            else _spurions(spurions, self.n)
-        )
+        given = torch.cat([*directions, spurion_vectors(spurions, self.n)])
         special = len(given) + references
         point_features = (2 + special) * len(POINT_SCALES)
         jet_features = (1 + special) * len(POINT_SCALES) + 1
@@ -289,50 +279,6 @@ class Tagger(nn.Module):
             "sizes": vectors.norm(dim=-1).tolist(),
             "gram": (vectors @ A @ vectors.mT).tolist(),
         }
-
-
-def independent(vectors: Tensor) -> Tensor:
-    """The first of the vectors ``(S, n)`` that span all of them.
-
-    >>> independent(torch.tensor([[1.0, 0], [2, 0], [0, 0], [1, 1]]))
-    tensor([[1., 0.],
-            [1., 1.]])
-    """
-    kept = vectors[:0]
-    for v in vectors:
-        more = torch.cat([kept, v[None]])
-        unit = more / more.norm(dim=1, keepdim=True).clamp_min(1e-300)
-        if float(torch.linalg.svdvals(unit)[-1]) > DEPENDENT and len(more) <= more.shape[1]:
-            kept = more
-    return kept
-
-
-def _form_and_directions(form: Any) -> tuple[Any, Tensor]:
-    """What a tagger is built around, and the directions of a symmetry."""
-    if not isinstance(form, Symmetry):
-        return form, torch.zeros(0, 0)
-    if len(form.forms) > 1 or form.special or form.origin is not None:
-        raise ValueError(
-            f"{form}: a tagger has one form and directions; give O(A), broken along some or none"
-        )
-    return form.form, form.directions
-
-
-def _spurions(spurions: Any, n: int) -> Tensor:
-    """Given reference vectors as ``(S, n)``."""
-    if isinstance(spurions, str):
-        spurions = (spurions,)
-    if len(spurions) and all(isinstance(name, str) for name in spurions):
-        unknown = [name for name in spurions if name not in SPURIONS]
-        if unknown:
-            raise ValueError(
-                f"there is no spurion {unknown[0]!r}: use {', '.join(SPURIONS)}, or give vectors"
-            )
-        spurions = [vector for name in spurions for vector in SPURIONS[name]]
-    vectors = torch.as_tensor(spurions, dtype=torch.float64) if len(spurions) else torch.empty(0, n)
-    if vectors.ndim != 2 or vectors.shape[1] != n:
-        raise ValueError(f"spurions have shape {tuple(vectors.shape)}: give (S, {n})")
-    return vectors
 
 
 def _mapped(x: Tensor, M: Tensor) -> Tensor:
