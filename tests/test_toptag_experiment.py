@@ -132,7 +132,7 @@ def test_what_keeps_references():
     with torch.no_grad():
         net.learnt.copy_(2 * detector_axes(M)[:1])
     (X,) = net.symmetry.generators
-    assert (X @ detector_axes(M).mT).abs().max() < 1e-10
+    assert (X @ detector_axes(M).mT).abs().max() < 1e-6  # weights are float32
     assert str(net.symmetry) in repr(net)
 
 

@@ -19,14 +19,13 @@ DEPENDENT = 1e-6
 
 
 def independent(vectors: Tensor) -> Tensor:
-    """The first of the vectors ``(S, n)`` that span all of them.
+    """The first of the vectors ``(S, n)`` that span all of them, in float64.
 
-    >>> independent(torch.tensor([[1.0, 0], [2, 0], [0, 0], [1, 1]]))
-    tensor([[1., 0.],
-            [1., 1.]])
+    >>> independent(torch.tensor([[1.0, 0], [2, 0], [0, 0], [1, 1]])).tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
     """
-    kept = vectors[:0]
-    for v in vectors:
+    kept = vectors[:0].double()
+    for v in vectors.double():
         more = torch.cat([kept, v[None]])
         unit = more / more.norm(dim=1, keepdim=True).clamp_min(1e-300)
         if float(torch.linalg.svdvals(unit)[-1]) > DEPENDENT and len(more) <= more.shape[1]:
@@ -56,11 +55,9 @@ def spurion_vectors(spurions: Any, n: int) -> Tensor:
                 f"there is no spurion {unknown[0]!r}: use {', '.join(SPURIONS)}, or give vectors"
             )
         spurions = [vector for name in spurions for vector in SPURIONS[name]]
-    vectors = (
-        torch.as_tensor(spurions, dtype=torch.float64)
-        if len(spurions)
-        else torch.empty(0, n, dtype=torch.float64)
-    )
+    if not len(spurions):
+        return torch.empty(0, n, dtype=torch.float64)
+    vectors = torch.as_tensor(spurions, dtype=torch.float64)
     if vectors.ndim != 2 or vectors.shape[1] != n:
         raise ValueError(f"spurions have shape {tuple(vectors.shape)}: give (S, {n})")
     return vectors
