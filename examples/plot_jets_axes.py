@@ -58,7 +58,7 @@ def degrees(one, other):
 total = particles.sum(1)
 mass = np.sqrt(total[:, 0] ** 2 - (total[:, 1:] ** 2).sum(1))
 width = mass / total[:, 0] * (1 + rng.normal(0.0, 0.01, len(total)))
-time = gortho.discover(total[:600] @ frame.T, width[:600])
+time = gortho.discover(total[:1500] @ frame.T, width[:1500])
 print(time)
 clock = time.directions[0]
 print(f"the time axis is {degrees(clock, true_time):.2f}° off")
@@ -72,7 +72,7 @@ print(f"the time axis is {degrees(clock, true_time):.2f}° off")
 hardest = particles[:, 0]
 force = np.stack([0 * hardest[:, 0], hardest[:, 2], -hardest[:, 1], 0 * hardest[:, 0]], 1) / hardest[:, :1]
 force += rng.normal(0.0, 0.01, force.shape)
-plane = gortho.discover(hardest[:600] @ frame.T, force[:600] @ frame.T, output="vector")
+plane = gortho.discover(hardest[:500] @ frame.T, force[:500] @ frame.T, output="vector")
 print(plane)
 print(
     f"time and beam are {degrees(true_time, plane.directions):.2f}° and "

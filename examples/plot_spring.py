@@ -77,7 +77,9 @@ left.quiver(a, b, pull @ aside, pull @ s, color="#0072B2", width=0.005)
 left.plot(0, 0, "+", color="0.2", ms=10)
 left.annotate("", (0, 1.25), (0, 0.1), arrowprops={"arrowstyle": "-|>", "color": "#D55E00", "lw": 2})
 left.text(0.06, 1.15, "up", color="#D55E00")
-left.set(xlabel="aside in m", ylabel="height in m", title="Force, as predicted", aspect="equal")
+left.set(
+    xlabel="aside in m", ylabel="height in m", ylim=(-1.1, 1.45), title="Force, as predicted", aspect="equal"
+)
 fine = np.linspace(-1, 1, 80)
 plane = fine[None, :, None] * aside + fine[:, None, None] * s
 heights = moved.predict(plane.reshape(-1, 3)).reshape(80, 80)
