@@ -64,6 +64,9 @@ clock = time.directions[0]
 print(f"the time axis is {degrees(clock, true_time):.2f}° off")
 
 # %%
+# O(4) is no mistake: once time is marked, q + c E² does as well as q for every c, and gortho shows the member of this
+# family that is most nearly round. What is left, O(3), is the same for all: the rotations of space in the laboratory.
+#
 # Time and beam
 # -------------
 # The hardest particle of each jet, and the force on it. It depends on both axes. With two directions only the plane
