@@ -87,17 +87,13 @@ for side in (-1, 1):
             "shrinkB": 0,
         }
         left.annotate("", foot + way, foot, arrowprops=arrow)
-        left.text(
-            *(foot + way / 2 + [0.06 * side, -0.16 if name == "r" else 0.0]),
-            name,
-            color=colours[name],
-            ha="center",
-        )
+        at = foot + way / 2 + ([0.0, -0.22] if name == "r" else [0.2 * side, -0.1])
+        left.text(*at, name, color=colours[name], ha="center")
     left.plot(*start, "o", ms=13, mfc="white", mec="0.2")
     left.plot(*start, "." if side > 0 else "x", ms=6, color="0.2")
     left.text(start[0], 0.16, "τ", ha="center")
 left.axvline(0, color="0.5", ls="--", lw=1)
-left.set(xlim=(-2.2, 2.2), ylim=(-0.5, 1.0), aspect="equal", title="Behind the mirror, and before it")
+left.set(xlim=(-2.3, 2.3), ylim=(-0.5, 1.0), aspect="equal", title="Behind the mirror, and before it")
 left.axis("off")
 right.plot(mirrored.ravel(), behind.ravel(), "o", ms=3, mew=0, color="#009E73", alpha=0.6)
 limit = 1.05 * np.abs(mirrored).max()
