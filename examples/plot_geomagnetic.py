@@ -80,9 +80,9 @@ print(f"the axis leaves the Earth at {pole(found.directions[0])}")
 print(f"the dipole of the model at   {pole(m)}, {error:.2f}° from it")
 
 # %%
-# The answer is FOUND with some reserve: a free model does a little better, and up to half a percent of the variance is
-# not explained. That is right. At three radii the quadrupole has not died out, and it knows nothing of this axis. It
-# pulls at the axis, too, by less than the error that is printed.
+# *Nearly*, says the answer, with little confidence: a free model does somewhat better, and some tenths of a percent of
+# the variance are broken. That is right. At three radii the quadrupole has not died out, and it knows nothing of this
+# axis. It pulls at the axis, too, by less than the error that is printed.
 #
 # Nearer by
 # ---------
