@@ -1,6 +1,7 @@
 """What the site needs and no package gives: formulas as MathML, help texts of commands, pages of results and tests."""
 
 import importlib
+import inspect
 import pkgutil
 import pydoc
 import re
@@ -13,10 +14,10 @@ from latex2mathml.converter import convert
 from sphinx.util.nodes import make_refnode
 
 HERE = Path(__file__).parent
-RESULTS, TESTS = HERE.parent / "results", HERE.parent / "tests"
+RESULTS, TESTS, README = HERE.parent / "results", HERE.parent / "tests", HERE.parent / "README.md"
 COLON = "\u2236"  # a sign that no docstring has
 API = {  # pages of the reference: title, and modules or packages
-    "discovery": ("Discovery", ["discovery", "level", "kept"]),
+    "discovery": ("Discovery", ["discovery", "scanning", "level", "kept"]),
     "forms": (
         "Forms, groups, representations",
         ["forms", "groups", "reps", "symmetry", "stabiliser", "notation", "terms", "volume"],
@@ -86,18 +87,24 @@ def modules(name):
 
 
 def public(names):
-    """A table of what `import gortho` offers of these modules, each with the first sentence of its docstring."""
+    """What `import gortho` offers of these modules: a table, then each by itself; modules of it by their names alone."""
     import gortho
 
-    rows = []
+    rows, sections = [], []
     for name in gortho.__all__:
         value = getattr(gortho, name)
-        home = getattr(value, "__module__", "").removeprefix("gortho.").split(".")[0]
-        if home in names:
-            first = " ".join(value.__doc__.split("\n\n")[0].split()).replace("|", "\\|")
-            place = f"{value.__module__}.{value.__qualname__}"
-            rows.append(f"| {{py:obj}}`gortho.{name} <{place}>` | {as_markdown(first)} |")
-    return ["| name | what it is |\n| --- | --- |", *rows, "", "By module:\n"] if rows else []
+        home = getattr(value, "__module__", value.__name__).removeprefix("gortho.").split(".")[0]
+        if home not in names:
+            continue
+        first = " ".join(value.__doc__.split("\n\n")[0].split()).replace("|", "\\|")
+        if inspect.ismodule(value):
+            rows.append(f"| {{py:mod}}`gortho.{name}` | {as_markdown(first)} |")
+            continue
+        rows.append(f"| {{py:obj}}`gortho.{name}` | {as_markdown(first)} |")
+        kind = "autoclass" if inspect.isclass(value) else "autofunction"
+        members = "   :members:\n" if inspect.isclass(value) else ""
+        sections.append(f"## {name}\n\n```{{eval-rst}}\n.. {kind}:: gortho.{name}\n{members}```\n")
+    return ["| name | what it is |\n| --- | --- |", *rows, "", *sections] if rows else []
 
 
 def as_markdown(text):
@@ -108,13 +115,20 @@ def as_markdown(text):
 def write_pages(app):
     """Pages of the reference; one for every table in results/; one for every file with tests that we name."""
     automodule = "## {0}\n\n```{{eval-rst}}\n.. automodule:: {0}\n   :members:\n   :ignore-module-all:\n```\n"
-    reference = {}
+    reference, inside = {}, {}
     for page, (title, names) in API.items():
+        offered = public(names)
         sections = [automodule.format(module) for name in names for module in modules(name)]
-        reference[f"{page}.md"] = "\n".join([f"# {title}\n", *public(names), *sections])
+        below = f"All modules of this part, with their constants: [{title}, by module](../modules/{page}.md).\n"
+        if offered:
+            reference[f"{page}.md"] = "\n".join([f"# {title}\n", *offered, below])
+        inside[f"{page}.md"] = "\n".join([f"# {title}, by module\n", *sections])
     write(HERE / "api", reference)
+    write(HERE / "modules", inside)
 
     include = "```{{include}} ../../results/{}\n:relative-images:\n```\n"
+    table = re.search(r"^\| question \|.*?\n\n", README.read_text(encoding="utf-8"), re.M | re.S)[0]
+    (HERE / "headline.txt").write_text(table.replace("](results/", "](measured/"), encoding="utf-8")
     write(HERE / "measured", {path.name: include.format(path.name) for path in RESULTS.glob("*.md")})
 
     named = {name for page in HERE.glob("*.md") for name in TEST.findall(page.read_text(encoding="utf-8"))}
@@ -129,7 +143,7 @@ def write_pages(app):
         ]
         if sections:
             pages[f"{path.stem}.md"] = "\n".join(
-                [f"# {place}\n", "The tests of this file that the pages name.\n", *sections]
+                ["---\norphan: true\n---\n", f"# {place}\n", "The tests of this file that the pages name.\n", *sections]
             )
     write(HERE / "tests", pages)
 
@@ -171,6 +185,15 @@ def put_colons_back(app, what, name, obj, options, lines):
     lines[:] = [line.replace(COLON, ":") for line in lines]
 
 
+def shown(name, domain):
+    """Where an object is documented: by its public name, where it has one."""
+    parts = name.split(".")
+    for k in range(1, len(parts)):
+        if (short := ".".join(["gortho", *parts[k:]])) in domain.objects:
+            return short
+    return name
+
+
 def nearest(app, env, node, contnode):
     """Names in docstrings lead to where the object is documented, whatever it is called by.
 
@@ -188,6 +211,9 @@ def nearest(app, env, node, contnode):
         if found is None:
             return None
         name = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', '')}"
+        name = shown(name, domain)
+    elif f"gortho.{target}" in domain.objects:
+        name = f"gortho.{target}"
     else:
         ends = [name for name in domain.objects if name.endswith("." + target)]
         name = ends[0] if len(ends) == 1 else ""

@@ -98,6 +98,7 @@ def _answer(
 ) -> Answered:
     from gortho.discovery.discover import discover
     from gortho.discovery.large import survey
+    from gortho.report.words import spoken
     from gortho.runs import remembered, scalars_of, summary
 
     reading = {name: options[name] for name in READING if name in options}
@@ -124,7 +125,7 @@ def _answer(
         target.name,
         found.verdict.name,
         found.confidence,
-        str(found.symmetry or ""),
+        spoken(str(found.symmetry or "")),
         found.law() if found.form is not None else "",
         found.peers[0].relative_mse if found.peers else None,
         None if found.evidence is None else found.defect.low,
