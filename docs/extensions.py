@@ -87,7 +87,7 @@ def modules(name):
 
 
 def public(names):
-    """What `import gortho` offers of these modules: a table, then each by itself; modules of it by their names alone."""
+    """What `import gortho` offers of these modules: a table, then each by itself; modules by their names alone."""
     import gortho
 
     rows, sections = [], []
@@ -119,7 +119,9 @@ def write_pages(app):
     for page, (title, names) in API.items():
         offered = public(names)
         sections = [automodule.format(module) for name in names for module in modules(name)]
-        below = f"All modules of this part, with their constants: [{title}, by module](../modules/{page}.md).\n"
+        below = (
+            f"All modules of this part, with their constants: [{title}, by module](../modules/{page}.md).\n"
+        )
         if offered:
             reference[f"{page}.md"] = "\n".join([f"# {title}\n", *offered, below])
         inside[f"{page}.md"] = "\n".join([f"# {title}, by module\n", *sections])
@@ -143,7 +145,12 @@ def write_pages(app):
         ]
         if sections:
             pages[f"{path.stem}.md"] = "\n".join(
-                ["---\norphan: true\n---\n", f"# {place}\n", "The tests of this file that the pages name.\n", *sections]
+                [
+                    "---\norphan: true\n---\n",
+                    f"# {place}\n",
+                    "The tests of this file that the pages name.\n",
+                    *sections,
+                ]
             )
     write(HERE / "tests", pages)
 
