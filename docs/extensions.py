@@ -15,6 +15,9 @@ from sphinx.util.nodes import make_refnode
 
 HERE = Path(__file__).parent
 RESULTS, TESTS, README = HERE.parent / "results", HERE.parent / "tests", HERE.parent / "README.md"
+HELP_WIDTH = 76  # characters that fit beside both sidebars
+#: What functions hand back, and nobody makes: how they are made is left out.
+HANDED_BACK = ("Discovery", "Kept", "LevelForm", "Scan", "Verdict")
 COLON = "\u2236"  # a sign that no docstring has
 API = {  # pages of the reference: title, and modules or packages
     "discovery": ("Discovery", ["discovery", "scanning", "level", "kept"]),
@@ -53,7 +56,10 @@ class Commands(Directive):
         from gortho.cli import main
 
         name, *words = self.arguments[0].split()
-        command, context = main, click.Context(main, info_name=name, max_content_width=88, terminal_width=88)
+        command, context = (
+            main,
+            click.Context(main, info_name=name, max_content_width=HELP_WIDTH, terminal_width=HELP_WIDTH),
+        )
         for word in words:
             command = command.commands[word]
             context = click.Context(command, info_name=word, parent=context)
@@ -91,7 +97,9 @@ def public(names):
     import gortho
 
     rows, sections = [], []
-    for name in gortho.__all__:
+    for name in sorted(
+        gortho.__all__, key=lambda name: inspect.isclass(getattr(gortho, name))
+    ):  # functions first
         value = getattr(gortho, name)
         home = getattr(value, "__module__", value.__name__).removeprefix("gortho.").split(".")[0]
         if home not in names:
@@ -100,10 +108,11 @@ def public(names):
         if inspect.ismodule(value):
             rows.append(f"| {{py:mod}}`gortho.{name}` | {as_markdown(first)} |")
             continue
-        rows.append(f"| {{py:obj}}`gortho.{name}` | {as_markdown(first)} |")
+        rows.append(f"| {{py:obj}}`{name} <gortho.{name}>` | {as_markdown(first)} |")
         kind = "autoclass" if inspect.isclass(value) else "autofunction"
+        made = "()" if name in HANDED_BACK else ""
         members = "   :members:\n" if inspect.isclass(value) else ""
-        sections.append(f"## {name}\n\n```{{eval-rst}}\n.. {kind}:: gortho.{name}\n{members}```\n")
+        sections.append(f"## {name}\n\n```{{eval-rst}}\n.. {kind}:: gortho.{name}{made}\n{members}```\n")
     return ["| name | what it is |\n| --- | --- |", *rows, "", *sections] if rows else []
 
 

@@ -50,7 +50,11 @@ SHARED = (
 )
 
 
-@main.command(params=[option for option in discover.params if option.name in SHARED], epilog=EXITS)
+@main.command(
+    params=[option for option in discover.params if option.name in SHARED],
+    epilog=EXITS,
+    short_help="Try many targets, or many files: one table.",
+)
 @click.option(
     "--targets",
     metavar="NAMES",
