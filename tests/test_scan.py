@@ -68,7 +68,7 @@ def test_columns_that_are_something_else_are_no_targets(file):
         "event": "counts the rows",
         "day": "dates as YYYYMMDD",
         "fixed": "constant (3.5)",
-        "who": "no numbers",
+        "who": "text, not numbers",
     }
 
 
@@ -91,7 +91,7 @@ def test_arrays(tmp_path):
     )
     found = targets_of(tmp_path / "d.npz", None, READING | {"x": "X"})
     assert [t.name for t in found.all] == ["v", "s"]
-    assert found.left_out == {"text": "no numbers", "other": "another number of rows than x"}
+    assert found.left_out == {"text": "text, not numbers", "other": "another number of rows than x"}
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from gortho.samples.columns import columns
 from gortho.samples.errors import DataError, listed
 from gortho.samples.kinds import KINDS
-from gortho.samples.suspects import EXACT, LEAST_ROWS, looks_like
+from gortho.samples.look import Column, look
+from gortho.samples.suspects import CLOCKS
 from gortho.samples.tables import INDEX, pick
 from gortho.samples.wanted import Columns
 
 #: Files of arrays; all others are tables.
 ARRAYS = (".npz", ".h5", ".hdf5")
+#: What columns are that have numbers, and what those are that number or date the rows.
+NUMBERS, NAMING = ("numbers", "whole numbers", "logical"), ("counts the rows", "dates as YYYYMMDD", *CLOCKS)
 #: Parts of a sample that are no targets.
 PARTS = ("x", "scalars", "weight", "y_error", "drop")
 
@@ -75,7 +75,7 @@ def _columns(path: Path, wanted: Any, reading: dict[str, Any]) -> Targets:
         )
     if reading["x"] is None and wanted is None:
         raise DataError("say which columns are the vectors by x=: all others with numbers become targets")
-    seen = dict(columns(path, reading["decimal"]))
+    seen = {column.name: column for column in look(path, decimal=reading["decimal"]).columns}
     header, pattern = list(seen), reading["y_error"] or ""
     errors = (
         {n: pattern.replace("{}", n) for n in header} if isinstance(pattern, str) and "{}" in pattern else {}
@@ -104,7 +104,7 @@ def _columns(path: Path, wanted: Any, reading: dict[str, Any]) -> Targets:
 
 
 def _offered(
-    path: Path, seen: dict[str, np.ndarray | str], taken: set[str], reading: dict[str, Any]
+    path: Path, seen: dict[str, Column], taken: set[str], reading: dict[str, Any]
 ) -> tuple[list[str], dict[str, str]]:
     """The names of all that may be targets, and what is left out."""
     if reading["output"] == "class":
@@ -114,11 +114,13 @@ def _offered(
         raise DataError(
             f"output={reading['output']!r} takes several columns: name them by targets=, as Fx:Fz;vx:vz"
         )
-    left_out = {n: why for n, values in seen.items() if n not in taken and (why := _why(n, values))}
+    left_out = {n: why for n, column in seen.items() if n not in taken and (why := _why(column))}
     names = [name for name in seen if name not in taken and name not in left_out]
     if arrays:  # an array with another number of rows belongs to something else
-        rows = len(seen[pick(reading["x"], list(seen), "x")[0]])
-        left_out |= {name: "another number of rows than x" for name in names if len(seen[name]) != rows}
+        rows = (seen[pick(reading["x"], list(seen), "x")[0]].shape or (0,))[0]
+        left_out |= {
+            name: "another number of rows than x" for name in names if seen[name].shape[:1] != (rows,)
+        }
     return [name for name in names if name not in left_out], left_out
 
 
@@ -130,16 +132,12 @@ def _groups(wanted: Any, header: list[str]) -> list[list[str]]:
     return [pick(group, header, "targets") for group in groups]
 
 
-def _why(name: str, values: np.ndarray | str) -> str:
+def _why(column: Column) -> str:
     """Why a column is no target; "" if it may be one."""
-    if isinstance(values, str):
-        return "no numbers"
-    if INDEX.match(name):
+    if INDEX.match(column.name):
         return "row numbers"
-    there = values[np.isfinite(values)]
-    if not there.size:
-        return "empty"
-    if (there == there.flat[0]).all():
-        return f"constant ({there.flat[0]:.6g})"
-    whole = there.ndim == 1 and bool(((there == np.round(there)) & (np.abs(there) < EXACT)).all())
-    return looks_like(there, lattice=True) if whole and len(there) >= LEAST_ROWS else ""
+    if column.kind not in NUMBERS:
+        return "empty" if column.kind == "nothing" else f"{column.kind}, not numbers"
+    if column.low is not None and column.low == column.high:
+        return f"constant ({column.low:.6g})"
+    return column.note if column.note in NAMING or column.shape == () else ""
