@@ -1,6 +1,6 @@
 """How long a discovery takes and how much memory, by dimension, vectors in a sample, and samples.
 
-The law is y = sin q₁₁ + Σ q_ij of a hidden form of one sign less than its dimension, x ~ N(0, I), with 1 % of noise;
+The law is y = sin q₁₁ + Σ q_ij of a hidden form of signature (n - 1, 1), x ~ N(0, I), with 1 % of noise;
 for one vector y = sin q. One of dimension, vectors and samples is changed at a time. Each line is a process of its own
 with one thread, and begins once everything is imported. CPU seconds are those of this process: what else runs on the
 machine adds to the seconds by the clock, and less to these. MB are the largest resident memory before the call and
@@ -54,7 +54,7 @@ def one(n: int, vectors: int, samples: int) -> dict[str, Any]:
         "MB before": round(before),
         "MB after": round(_megabytes()),
         "verdict": found.verdict.name,
-        "\\|cos\\| to the truth": "" if near is None else f"{near:.4f}",
+        "cosine to the truth": "" if near is None else f"{near:.4f}",
     }
 
 

@@ -119,7 +119,7 @@ def _offered(
     if arrays:  # an array with another number of rows belongs to something else
         rows = (seen[pick(reading["x"], list(seen), "x")[0]].shape or (0,))[0]
         left_out |= {
-            name: "another number of rows than x" for name in names if seen[name].shape[:1] != (rows,)
+            name: "another number of rows than x" for name in names if (seen[name].shape or ())[:1] != (rows,)
         }
     return [name for name in names if name not in left_out], left_out
 
