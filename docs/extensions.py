@@ -116,6 +116,14 @@ def public(names):
     return ["| name | what it is |\n| --- | --- |", *rows, "", *sections] if rows else []
 
 
+def elsewhere(module):
+    """The option of automodule that leaves out what the API documents by its public name."""
+    import gortho
+
+    names = [name for name in gortho.__all__ if getattr(getattr(gortho, name), "__module__", "") == module]
+    return f"   :exclude-members: {', '.join(names)}\n" if names else ""
+
+
 def as_markdown(text):
     """Literals and names of a docstring as literals."""
     return re.sub(r"``?([^`]+)``?", r"`\1`", text)
@@ -123,11 +131,13 @@ def as_markdown(text):
 
 def write_pages(app):
     """Pages of the reference; one for every table in results/; one for every file with tests that we name."""
-    automodule = "## {0}\n\n```{{eval-rst}}\n.. automodule:: {0}\n   :members:\n   :ignore-module-all:\n```\n"
+    automodule = (
+        "## {0}\n\n```{{eval-rst}}\n.. automodule:: {0}\n   :members:\n   :ignore-module-all:\n{1}```\n"
+    )
     reference, inside = {}, {}
     for page, (title, names) in API.items():
         offered = public(names)
-        sections = [automodule.format(module) for name in names for module in modules(name)]
+        sections = [automodule.format(m, elsewhere(m)) for name in names for m in modules(name)]
         below = (
             f"All modules of this part, with their constants: [{title}, by module](../modules/{page}.md).\n"
         )

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gortho import checks
 from gortho.checkpoints import write_whole
+from gortho.discovery.settings import Settings
 from gortho.progress import interruptible
 from gortho.samples.errors import DataError
 from gortho.samples.wanted import Columns
@@ -20,12 +21,6 @@ from gortho.scanning.log import Log, fingerprints
 from gortho.scanning.row import READING, SEARCH, Answered, Row, answer, with_report
 from gortho.scanning.table import Scan
 from gortho.scanning.targets import Target, Targets, targets_of
-
-if TYPE_CHECKING:
-    from gortho.discovery import Settings
-
-#: Called with what is done, all that is to do, and the row that came last.
-Progress = Callable[[int, int, Row], None]
 
 
 def scan(
@@ -40,7 +35,7 @@ def scan(
     retry: bool = False,
     seed: int = 0,
     settings: Settings | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int, int, Row], None] | None = None,
     **options: Any,
 ) -> Scan:
     """Try every numeric column of a file as the target of the same vectors, or every file of a folder.
