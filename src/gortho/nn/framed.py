@@ -7,8 +7,9 @@ from torch import Tensor, nn
 
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
-from gortho.nn.form import FixedForm
+from gortho.nn.form import as_form_module
 from gortho.reps import DirectSum
+from gortho.skew import SkewForm
 
 
 class InFrame(nn.Module):
@@ -24,15 +25,16 @@ class InFrame(nn.Module):
         net: EquivariantNet,
         W: Tensor,
         unit: float = 1.0,
-        form: QuadraticForm | None = None,
+        form: QuadraticForm | SkewForm | None = None,
         x_unit: float = 1.0,
     ):
         super().__init__()
         self.net = net
-        A = net.form.matrix().detach().double()
-        given = QuadraticForm(W.mT @ A @ W) if form is None else form
+        A = W.mT @ net.form.matrix().detach().double() @ W
+        if form is None:
+            form = SkewForm(A) if isinstance(net.form.value(), SkewForm) else QuadraticForm(A)
         #: The form in the caller's coordinates.
-        self.form = FixedForm(given)
+        self.form = as_form_module(form)
         self.register_buffer("W", W.clone())
         self.register_buffer("back", torch.linalg.inv(W))
         self.register_buffer("unit", torch.as_tensor(unit, dtype=torch.float64))
