@@ -1,4 +1,4 @@
-"""How often symmetries other than O(A) are found: directions, origins, handedness, several spaces.
+"""How often symmetries other than O(A) are found: directions, origins, handedness, several spaces, skew forms.
 
     python benchmarks/broken.py --problems 10 --jobs 16 --first-seed 1000 --out results
 
@@ -20,21 +20,23 @@ import torch
 from _table import measure, write_page
 
 import gortho
+from gortho.samples.frame import form_distance
 from gortho.tasks.broken import KINDS, BrokenTask, broken, modified_inertia
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: A direction is right within so many degrees, an origin within this share of its length.
-DEGREES, ORIGIN = 3.0, 0.05
+#: A direction is right within so many degrees, an origin within this share of its length, a skew form within this
+#: distance of matrices of size one.
+DEGREES, ORIGIN, SKEW = 3.0, 0.05, 0.1
 NOISES = (0.0, 0.02)
 #: New samples to predict.
 NEW = 1_000
 HEADING = f"""# Symmetries other than O(A)
 
 2,000 samples, each law in a hidden frame of condition 3. *right* is FOUND with the group, the handedness and the parity
-of the law, directions within {DEGREES:g} degrees and an origin within {ORIGIN:.0%}. *error* is the mean squared error
-of predictions of 1,000 new samples without noise, as a share of their variance.
+of the law, directions within {DEGREES:g} degrees, an origin within {ORIGIN:.0%}, a skew form within {SKEW:g}. *error*
+is the mean squared error of predictions of 1,000 new samples without noise, as a share of their variance.
 """
 
 
@@ -83,6 +85,9 @@ def against_truth(found: gortho.Discovery, task: BrokenTask) -> dict:
             row["degrees"] <= found.interval_factor * max(found.wider.angle_errors) + 1e-5
         )
         right &= row["degrees"] <= DEGREES
+    if right and truth.skew is not None:
+        row["skew off"] = form_distance(symmetry.skew.matrix, truth.skew.matrix)
+        right &= row["skew off"] <= SKEW
     if right and truth.origin is not None:
         row["origin off"] = float((symmetry.origin - truth.origin).norm() / truth.origin.norm())
         right &= row["origin off"] <= ORIGIN

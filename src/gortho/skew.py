@@ -1,9 +1,9 @@
 """Skew forms ω(x, y) = xᵀωy = -ω(y, x): what areas are to lengths (M17).
 
 The linear maps that leave ω alone are the symplectic group Sp(ω). As with quadratic forms, data fix ω up to a factor
-only, so `SkewForm` stores one representative of {cω}. A quadratic form A and a skew one ω are *compatible* when K = A⁻¹ω
-has K² = -λ² for a number λ: K/λ is then a multiplication by i, A + iω a hermitian form, and O(A) ∩ Sp(ω) a unitary
-group.
+only, so `SkewForm` stores one representative of {cω}. A quadratic form A and a skew one ω are *compatible* when
+K = A⁻¹ω has K² = -λ² for a number λ: K/λ is then a multiplication by i, A + iω/λ a hermitian form, and O(A) ∩ Sp(ω) a
+unitary group.
 """
 
 from __future__ import annotations

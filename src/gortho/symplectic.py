@@ -1,7 +1,7 @@
 """The groups of skew forms: Sp(ω), and with a compatible quadratic form the unitary groups (M17).
 
-Both are explicit in a standard frame S. For Sp(ω) it is a basis of pairs in which ω is Σ e_i∧f_i; for U(p,q) one in which
-K = A⁻¹ω is a multiplication by i and A + iω the hermitian form Σ ±|z_i|².
+Both are explicit in a standard frame S. For Sp(ω) it is a basis of pairs in which ω is Σ e_i∧f_i; for U(p,q) one in
+which K = A⁻¹ω is a multiplication by i and A + iω the hermitian form Σ ±|z_i|².
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class SymplecticGroup:
         self._omega = self._omega / self._omega.max()
 
     def algebra(self) -> Tensor:
-        """A basis of {X : Xᵀω + ωX = 0}, float64 ``(d, n, n)``: ΩX symmetric where ω sees, and free where it does not."""
+        """A basis of {X : Xᵀω + ωX = 0}, float64 ``(d, n, n)``: ωX symmetric; free where ω does not see."""
         n, r = self.skew.n, self.skew.rank
         found = []
         for i in range(r):
@@ -149,7 +149,8 @@ class UnitaryGroup:
             for j in range(i, m):
                 for value in (1j,) if i == j else (1.0 + 0j, 1j):
                     E = torch.zeros(m, m, dtype=torch.complex128)
-                    E[i, j], E[j, i] = value, -value.conjugate()
+                    E[i, j] += value
+                    E[j, i] -= value.conjugate()
                     found.append(as_real(self._signs()[:, None] * E))
         return self._inverse @ torch.stack(found) @ self._standard
 

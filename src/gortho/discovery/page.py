@@ -46,7 +46,7 @@ def report_data(found: Discovery) -> ReportData:
         confidence_note=CONFIDENCE_NOTE,
         law=found.law(digits=3),
         names=list(found.names),
-        group_name="" if form is None else form.group_name,
+        group_name=found.group_of_law,
         signature=None if form is None else tuple(form.signature),  # type: ignore[arg-type]
         matrix=None if form is None else form.matrix.numpy(),
         matrix_low=low,

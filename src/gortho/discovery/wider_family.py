@@ -1,8 +1,8 @@
 """Claims wider than O(A), and linear families of predictors for them (M12, M15, M16, M17).
 
-The unknowns of a claim are numbers θ: one form or several, fixed directions, an origin, all in the frame. For given θ
-the best predictor is a linear solve, as for a form alone: directions are vectors beside those of a sample, the origin
-is subtracted, vectors of different kinds have no inner products, and handed outputs have odd terms besides.
+The unknowns of a claim are numbers θ: one form or several, a skew form, fixed directions, an origin, all in the frame.
+For given θ the best predictor is a linear solve, as for a form alone: directions are vectors beside those of a sample,
+the origin is subtracted, vectors of different kinds have no inner products, and handed outputs have odd terms besides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from torch import Tensor
 
 from gortho.discovery.family import Design, Family, Inputs, metric_of, tensor_basis
 from gortho.discovery.projection import Projection, Solve
-from gortho.discovery.spectral import symmetric_basis
+from gortho.discovery.spectral import skew_basis, symmetric_basis
+from gortho.discovery.wider_skew import compatible_with
 from gortho.forms import QuadraticForm
 from gortho.nn.basis import SetBasis
 from gortho.nn.exact import EquivariantNet
@@ -27,6 +28,7 @@ from gortho.nn.tuples import SOFT, TupleFeatures
 from gortho.reps import Tensor as TensorRep
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
+from gortho.skew import SkewForm, complex_structure
 from gortho.symmetry import Symmetry
 from gortho.volume import assemble_odd
 
@@ -49,6 +51,8 @@ class Claim:
         output_space: with several forms, the one of the output.
         axial: places of axial input vectors.
         odd: the output has the parity that tells left from right.
+        skew: a skew form in place of a quadratic one.
+        unitary: a skew form beside a quadratic one, compatible with it.
     """
 
     name: str
@@ -59,11 +63,18 @@ class Claim:
     output_space: int = 0
     axial: tuple[int, ...] = ()
     odd: bool = False
+    skew: bool = False
+    unitary: bool = False
 
     @property
     def forms(self) -> int:
-        """How many forms there are."""
-        return max(self.spaces, default=0) + 1
+        """How many quadratic forms there are."""
+        return 0 if self.skew else max(self.spaces, default=0) + 1
+
+    @property
+    def matrices(self) -> int:
+        """How many forms there are, a skew one, which comes last, included."""
+        return self.forms + (self.skew or self.unitary)
 
     def of(self, samples: Samples) -> Samples:
         """The samples with outputs of this parity."""
@@ -74,7 +85,7 @@ class Claim:
 
     def split(self, theta: Tensor, n: int) -> tuple[Tensor, Tensor, Tensor]:
         """Forms ``(m, n, n)``, directions ``(d, n)`` and origin ``(1, n)``, or none ``(0, n)``."""
-        sizes = [self.forms * n * n, self.directions * n, n * self.origin]
+        sizes = [self.matrices * n * n, self.directions * n, n * self.origin]
         A, s, c = theta.split(sizes)
         return A.reshape(-1, n, n), s.reshape(-1, n), c.reshape(-1, n)
 
@@ -84,28 +95,34 @@ class Claim:
         return torch.cat([p.flatten() for p in parts])
 
     def gauged(self, theta: Tensor, n: int) -> Tensor:
-        """θ with forms and directions of size √n: their lengths mean nothing."""
+        """θ with forms and directions of size √n: their lengths mean nothing. Skew forms are made compatible."""
         A, s, c = self.split(theta, n)
+        if self.unitary:
+            A = torch.stack([A[0], compatible_with(A[0], A[1])])
         s = s * (n**0.5 / s.norm(dim=1, keepdim=True).clamp_min(1e-300))
         return self.join(unit_form(A), s, c)
 
     def tangents(self, n: int) -> Tensor:
         """Directions in which θ may move, one a row."""
-        symmetric = symmetric_basis(n).flatten(1)
+        symmetric, skew = symmetric_basis(n).flatten(1), skew_basis(n).flatten(1) / 2**0.5
         rest = torch.eye((self.directions + self.origin) * n, dtype=torch.float64)
-        return torch.block_diag(*[symmetric] * self.forms, rest)
+        return torch.block_diag(*[symmetric] * self.forms, *[skew] * (self.matrices - self.forms), rest)
 
     def symmetry(self, theta: Tensor, n: int, tolerance: float = 1e-9) -> Symmetry:
         """The symmetry with these numbers."""
         A, s, c = self.split(theta, n)
-        forms = [QuadraticForm(M, tolerance=tolerance) for M in A]
+        forms = [QuadraticForm(M, tolerance=tolerance) for M in A[: self.forms]]
+        skew = SkewForm(A[-1], tolerance=tolerance) if self.matrices > self.forms else None
         origin = c[0] if self.origin else None
-        return Symmetry(forms, spaces=self.spaces, special=self.special, directions=s, origin=origin)
+        return Symmetry(
+            forms or None, spaces=self.spaces, special=self.special, directions=s, origin=origin, skew=skew
+        )
 
     def of_symmetry(self, symmetry: Symmetry) -> Tensor:
         """θ of a symmetry: forms and directions as gauge and signs have fixed them."""
-        forms = torch.stack([form.matrix for form in symmetry.forms])
-        return self.join(forms, symmetry.directions, symmetry.origin)
+        forms = [*symmetry.forms, *([] if symmetry.skew is None else [symmetry.skew])]
+        matrices = torch.stack([form.matrix for form in forms])
+        return self.join(matrices, symmetry.directions, symmetry.origin)
 
     def options(self, samples: Samples) -> dict[str, Any]:
         """What a network of this claim is built with, beside the symmetry."""
@@ -115,6 +132,10 @@ class Claim:
         """A network of this claim around plain forms; raises ValueError where there is no such law."""
         n = samples.n
         plain = torch.eye(n, dtype=torch.float64).expand(self.forms, n, n)
+        if self.matrices > self.forms:
+            if n < 2 or (self.unitary and n % 2):
+                raise ValueError(f"vectors of {n} components have no {self.name}")
+            plain = torch.cat([plain, SkewForm.canonical(n // 2 * 2, n % 2).matrix[None]])
         axes = torch.eye(n, dtype=torch.float64)[: self.directions]
         theta = self.join(plain, axes, torch.zeros(n * self.origin))
         symmetry = self.symmetry(theta, n)
@@ -150,7 +171,10 @@ class WideFamily(Family):
             return
         legs = [torch.Size(shape).numel() for shape in shapes]
         room = max(8, columns // sum(legs))
-        self.features = TupleFeatures(self.points, samples.points * point + sample, room, seed, soft, degree)
+        self.pairing = net.form.pairing
+        self.features = TupleFeatures(
+            self.points, samples.points * point + sample, room, seed, soft, degree, self.pairing
+        )
         self.shapes = [(number, self.features.count) for number in legs]
 
     @property
@@ -170,8 +194,8 @@ class WideFamily(Family):
         forms, _, _ = self.claim.split(A, self.n)
         X = self.vectors(A, inputs)
         X = X[:, : self.inner] if self.set_like else X
-        if len(forms) == 1:
-            return X @ forms[0] @ X.mT
+        if not self.claim.spaces:  # the symmetric and the skew part of a hermitian form together
+            return X @ forms.sum(0) @ X.mT
         kinds = torch.nn.functional.one_hot(torch.tensor(self.claim.spaces)).to(X)
         return sum((X * kinds[:, i, None]) @ M @ X.mT * kinds[:, i] for i, M in enumerate(forms))  # type: ignore
 
@@ -209,6 +233,9 @@ class WideFamily(Family):
         A = self.claim.split(theta, self.n)[0][self.claim.output_space]
         if isinstance(f, Tensor):
             X = X if self.own is None else X[:, self.own]
+            if self.claim.unitary:
+                K = complex_structure(A, self.claim.split(theta, self.n)[0][1])
+                X = torch.cat([X, X @ K.mT], 1)
             return Design(f, self._products(A, X))
         return Design(self._set_products(A, X, f).mT.flatten(0, 1))
 
@@ -311,6 +338,9 @@ class WideProjection(Projection):
         """The projected Jacobian by central differences along the tangents of θ."""
 
         def values(theta: Tensor) -> Tensor:
+            theta = (
+                self.gauged(theta) if self.claim.unitary else theta
+            )  # steps stay where forms are compatible
             D = self.family.design(theta, self.inputs, at.units)
             return D.weighted(self.root).times(at.coefficients[:, None])[:, 0]
 

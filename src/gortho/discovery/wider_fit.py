@@ -30,6 +30,7 @@ from gortho.discovery.wider_family import Claim, WideProjection
 from gortho.discovery.wider_search import End, polynomials
 from gortho.discovery.wider_value import Wider
 from gortho.nn.framed import InFrame
+from gortho.nn.invariants import packed
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
 from gortho.testing import equivariance_error
@@ -54,12 +55,12 @@ def wide_predictor(end: End, parts: Parts, *, steps: int, seed: int, clock: Cloc
         best = linear
     symmetry = claim.symmetry(end.theta, n)
     options = {**_options(claim, symmetry, train), "width": 64, "depth": 2, "seed": seed}
-    net = build_network(symmetry.form, train.rep, options).float()
+    net = build_network(None, train.rep, options).float()
     history = fit_network(net, train, held, steps, 5e-3, seed, clock)
     net.double()
     if _as_good(best.network, net, held):
         return replace(best, ended=history.how)
-    return Fitted(symmetry.form_of(claim.output_space), net, Kind.NETWORK, options, history.how)
+    return Fitted(net.form.value(), net, Kind.NETWORK, options, history.how)
 
 
 def _options(claim: Claim, symmetry: Symmetry, samples: Samples) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def _linear(view: WideProjection, theta: Tensor, train: Samples, more: dict[str,
     symmetry = claim.symmetry(theta, n)
     at = view.solve(claim.of_symmetry(symmetry))
     options = {**_options(claim, symmetry, train), **more}
-    net = build_network(symmetry.form, train.rep, options)
+    net = build_network(None, train.rep, options)
     linear: Any = net.coefficients
     with torch.no_grad():
         linear.units.copy_(at.units / n**0.5)
@@ -92,7 +93,7 @@ def _linear(view: WideProjection, theta: Tensor, train: Samples, more: dict[str,
         ):
             if standard is not None:
                 shift.copy_(standard)
-    return Fitted(symmetry.form_of(claim.output_space), net, kind, options)
+    return Fitted(net.form.value(), net, kind, options)
 
 
 def invariants_of(claim: Claim, theta: Tensor, train: Samples) -> Callable[[Samples], Tensor]:
@@ -108,8 +109,7 @@ def invariants_of(claim: Claim, theta: Tensor, train: Samples) -> Callable[[Samp
             gram = torch.cat([gram, along], 2)
             rows = [gram.flatten(1)]
         else:
-            i, j = torch.triu_indices(gram.shape[1], gram.shape[1])
-            rows = [gram[:, i, j]]
+            rows = [packed(gram, view.family.pairing)]
         if view.family.basis.handed:
             A = claim.split(theta, samples.n)[0][0]
             rows.append(view.family._products(A, view.family.vectors(theta, inputs)).flatten(1))

@@ -11,6 +11,7 @@ from gortho.discovery.correlation import correlate, invariant_scalars
 from gortho.discovery.spectral import symmetric_basis
 from gortho.discovery.starts import CORRELATED, SCALARS, Start, distinct, quadratic_monomials, white_starts
 from gortho.discovery.wider_family import Claim
+from gortho.discovery.wider_skew import hermitian_starts, skew_starts
 from gortho.groups import haar, random_generator
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
@@ -28,6 +29,10 @@ def starts_for(
     """
     few = samples.rows(slice(0, CORRELATED))
     n = few.n
+    if claim.skew:
+        return [claim.join(omega) for omega in skew_starts(few, seed)]
+    if claim.unitary:
+        return [claim.join(torch.stack(pair)) for pair in hermitian_starts(few, known, seed)]
     if claim.spaces:
         each = [_forms_of(few, claim.spaces, space, seed) for space in range(claim.forms)]
         return [claim.join(torch.stack(forms)) for forms in product(*each)]

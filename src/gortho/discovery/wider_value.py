@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from gortho.symmetry import Symmetry
 
 
@@ -22,6 +24,7 @@ class Wider:
         output_space: with several forms, the one of the output.
         odd: the output is axial.
         readings: other ways to say the same.
+        skew_errors: standard errors of the entries of a skew form ``(n, n)``.
     """
 
     symmetry: Symmetry
@@ -33,6 +36,7 @@ class Wider:
     output_space: int = 0
     odd: bool = False
     readings: tuple[str, ...] = ()
+    skew_errors: tuple[tuple[float, ...], ...] = ()
 
     def name(self, factor: float = 1.0) -> str:
         """The symmetry with ± so many standard errors: "O(3), broken along (0.00, 0.00, 1.00) ± 0.4°"."""
@@ -43,6 +47,11 @@ class Wider:
         if self.axial:
             text += f" ({', '.join(f'x{i + 1}' for i in self.axial)} axial)"
         return text + (", with an axial output" if self.odd else "")
+
+    def law(self, digits: int = 2, factor: float = 1.0) -> str:
+        """The skew form as a formula, without small terms whose interval holds zero; "" where there is none."""
+        skew = self.symmetry.skew
+        return "" if skew is None else skew.law(digits, factor * np.array(self.skew_errors))
 
     def lines(self, factor: float = 1.0) -> list[str]:
         """What is to be said beside the name, errors times a factor."""
@@ -69,5 +78,6 @@ class Wider:
     def of_json(cls, content: dict[str, Any]) -> Wider:
         """Read what `as_json` wrote."""
         rows = ("angle_errors", "origin_errors", "axial", "readings")
-        made = {name: tuple(content[name]) for name in rows}
+        made: dict[str, Any] = {name: tuple(content[name]) for name in rows}
+        made["skew_errors"] = tuple(tuple(row) for row in content["skew_errors"])
         return cls(**content | made | {"symmetry": Symmetry.from_json(content["symmetry"])})

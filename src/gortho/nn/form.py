@@ -103,7 +103,7 @@ class FixedForm(nn.Module):
 
 
 class FixedHermitian(FixedForm):
-    """A known form A beside a compatible skew one ω: products ⟨x, y⟩ + ω(x, y), and iX = Kx beside each vector (M17)."""
+    """A known form A beside a compatible skew one ω: products ⟨x, y⟩ + ω(x, y), and ix beside each vector x (M17)."""
 
     pairing = Pairing.BOTH
     derived = ("raise_", "turn", "omega")
@@ -132,7 +132,7 @@ class FixedHermitian(FixedForm):
 
 
 class FixedSkew(nn.Module):
-    """A known skew form ω in place of a quadratic one. Products go through the standard frame, where it is Σ e_i∧f_i."""
+    """A known skew form ω in place of a quadratic one; products go through its standard frame Σ e_i∧f_i (M17)."""
 
     pairing = Pairing.SKEW
 
@@ -187,8 +187,8 @@ class FixedSkew(nn.Module):
         """The gauge-fixed ω."""
         return self.lower
 
-    def value(self) -> SkewForm:
-        """The form as a value."""
+    def value(self) -> Any:
+        """The form as a value, a `SkewForm`."""
         return self.skew_form
 
 

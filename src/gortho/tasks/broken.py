@@ -1,4 +1,4 @@
-"""Laws that keep less than O(A), or another group: directions, origins, handedness, two spaces (M15, M16, M17).
+"""Laws that keep less than O(A), or another group: directions, origins, handedness, spaces, skew forms (M15-M17).
 
 Each is drawn with x ~ N(0, I) in a plain frame and then moved to a hidden one, x → Mx with a random M of condition 3,
 in which no basis vector means anything.
@@ -66,14 +66,30 @@ def _chirality(x: Tensor, _: Tensor) -> Tensor:
     return torch.linalg.det(x) / (1 + _square(x).sum(1)).sqrt()
 
 
+def _skew(x: Tensor, i: int, j: int) -> Tensor:
+    """ω(x_i, x_j) = Im z̄_i z_j with positions before momenta, z = q + ip."""
+    q, p = x.chunk(2, -1)
+    return (q[:, i] * p[:, j] - p[:, i] * q[:, j]).sum(-1)
+
+
+def _symplectic(x: Tensor, _: Tensor) -> Tensor:
+    return torch.sin(_skew(x, 0, 1)) + 0.5 * _skew(x, 0, 2) * _skew(x, 1, 2)
+
+
+def _overlap(x: Tensor, _: Tensor) -> Tensor:
+    square = (x[:, 0] * x[:, 1]).sum(-1).square() + _skew(x, 0, 1).square()
+    return torch.log(1 + square)
+
+
 @dataclass(frozen=True)
 class Kind:
-    """A kind of law in R^3: vectors in a sample, how the output is told, the law, and what its symmetry has."""
+    """A kind of law in R^n: vectors in a sample, how the output is told, the law, and what its symmetry has."""
 
     points: int
     output: str
     law: Callable[[Tensor, Tensor], Tensor]
     has: str = ""
+    n: int = 3
 
 
 KINDS: dict[str, Kind] = {
@@ -83,6 +99,8 @@ KINDS: dict[str, Kind] = {
     "torque": Kind(2, "vector", _torque),
     "lorentz": Kind(3, "vector", _lorentz, "handed"),
     "chirality": Kind(3, "scalar", _chirality),
+    "symplectic": Kind(3, "scalar", _symplectic, "Sp(4)", 4),
+    "unitary": Kind(2, "scalar", _overlap, "U(2)", 4),
 }
 
 
@@ -105,17 +123,21 @@ def broken(kind: str, seed: int = 0, samples: int = 2_000, noise: float = 0.0) -
     if kind == "spaces":
         return _two_spaces(seed, samples, noise)
     made, generator = KINDS[kind], random_generator(seed)
-    x = torch.randn(samples, made.points, 3, dtype=torch.float64, generator=generator)
-    s = _unit(3, generator)
+    n = made.n
+    x = torch.randn(samples, made.points, n, dtype=torch.float64, generator=generator)
+    s = _unit(n, generator)
     given = 0.7 * s if made.has == "origin" else s
     y = _with_noise(made.law(x, given), noise, generator)
-    plain = Symmetry(
-        QuadraticForm.euclidean(3),
-        special=made.has == "handed",
-        directions=s[None] if made.has == "direction" else None,
-        origin=given if made.has == "origin" else None,
-    )
-    M = _hidden(3, generator)
+    if "(" in made.has:
+        plain = Symmetry.parse(made.has)
+    else:
+        plain = Symmetry(
+            QuadraticForm.euclidean(n),
+            special=made.has == "handed",
+            directions=s[None] if made.has == "direction" else None,
+            origin=given if made.has == "origin" else None,
+        )
+    M = _hidden(n, generator)
     return BrokenTask(kind, x @ M.mT, as_rep(made.output).act(M, y), made.output, plain.in_basis(M))
 
 
