@@ -111,7 +111,7 @@ def _searched(parts: Parts, form: FoundForm, asked: Asked, free: float, seed: in
     train = parts.train.rows(slice(0, SEARCH_SAMPLES))
     validation = parts.validation.rows(slice(0, VALIDATION_SAMPLES))
     known = [form.A, *(r.A for r in form.search.restarts[:2])]
-    looks = []
+    looks: list[tuple[Claim, Ends]] = []
     first: Ends = []
     for claim in claims_for(train, asked):  # two directions come after one, and start from it
         if claim.unitary and looks and min(ends[0][0] for _, ends in looks) <= free:

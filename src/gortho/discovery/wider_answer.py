@@ -111,16 +111,16 @@ def wider_answer(
     n, rep = samples.n, fitted.network.rep
     symmetry = symmetry_out(posed, claim, end.theta)
     matrices = torch.stack([claim.split(t, n)[0] for t in (end.theta, *trial.refits)])
-    exact, entry, eigen, candidate, of_skew = end.degree is not None, None, None, None, ()
-    if not claim.skew:
+    exact, skew = end.degree is not None, symmetry.skew
+    candidate, entry, eigen = None, None, None
+    if symmetry.forms:
         candidate = symmetry.form_of(claim.output_space)
         entry, eigen = given_errors(posed.frame, candidate, matrices[:, claim.output_space], exact)
-    if symmetry.skew is not None:
-        of_skew = skew_errors(posed.frame, symmetry.skew, matrices[:, -1], exact)
+        readings = tuple(text.replace("O(A)", symmetry.form.group_name) for text in readings)
     # Odd outputs change their sign with a frame that does; the samples of the frame were taken as even.
     sign = -1.0 if claim.odd and float(torch.linalg.det(posed.frame.W)) < 0 else 1.0
     network = InFrame(fitted.network, posed.frame.W, sign * posed.unit, candidate, posed.x_unit)
-    peers, own = peers_of(posed, c, candidate or symmetry.skew)
+    peers, own = peers_of(posed, c, symmetry)
     assert found.held_out is not None
     wider = Wider(
         symmetry,
@@ -130,10 +130,8 @@ def wider_answer(
         claim.axial,
         claim.output_space,
         claim.odd,
-        readings
-        if claim.skew
-        else tuple(text.replace("O(A)", symmetry.form.group_name) for text in readings),
-        of_skew,
+        readings,
+        () if skew is None else skew_errors(posed.frame, skew, matrices[:, -1], exact),
     )
     return replace(
         found,

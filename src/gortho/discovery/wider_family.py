@@ -120,9 +120,9 @@ class Claim:
 
     def of_symmetry(self, symmetry: Symmetry) -> Tensor:
         """θ of a symmetry: forms and directions as gauge and signs have fixed them."""
-        forms = [*symmetry.forms, *([] if symmetry.skew is None else [symmetry.skew])]
-        matrices = torch.stack([form.matrix for form in forms])
-        return self.join(matrices, symmetry.directions, symmetry.origin)
+        matrices = [form.matrix for form in symmetry.forms]
+        matrices += [] if symmetry.skew is None else [symmetry.skew.matrix]
+        return self.join(torch.stack(matrices), symmetry.directions, symmetry.origin)
 
     def options(self, samples: Samples) -> dict[str, Any]:
         """What a network of this claim is built with, beside the symmetry."""
