@@ -19,7 +19,7 @@ API = {  # pages of the reference: title, and modules or packages
     "discovery": ("Discovery", ["discovery", "level", "kept"]),
     "forms": (
         "Forms, groups, representations",
-        ["forms", "groups", "reps", "symmetry", "stabiliser", "notation", "terms", "volume"],
+        ["forms", "groups", "reps", "skew", "symplectic", "symmetry", "stabiliser", "notation", "terms", "volume"],
     ),
     "networks": ("Networks and training", ["nn", "training", "solvers", "checkpoints", "testing"]),
     "estimators": ("scikit-learn estimators", ["estimators", "estimating", "scaling"]),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gortho.nn import EquivariantNet, LearnableForm
     from gortho.reps import DirectSum, Tensor
     from gortho.samples import Frame, Samples, derivatives
+    from gortho.skew import SkewForm
     from gortho.symmetry import Symmetry
     from gortho.training import fit
 
@@ -36,6 +37,7 @@ _HOMES = {
     "level": ("LevelForm", "level_form"),
     "nn": ("EquivariantNet", "LearnableForm"),
     "reps": ("DirectSum", "Tensor"),
+    "skew": ("SkewForm",),
     "symmetry": ("Symmetry",),
     "testing": (),
     "training": ("fit",),
@@ -70,6 +72,7 @@ __all__ = [
     "Samples",
     "Settings",
     "Signature",
+    "SkewForm",
     "Symmetry",
     "Tensor",
     "Verdict",

@@ -51,6 +51,10 @@ def report_data(found: Discovery) -> ReportData:
         matrix=None if form is None else form.matrix.numpy(),
         matrix_low=low,
         matrix_high=high,
+        skew=None if found.skew is None else found.skew.matrix.numpy(),
+        skew_half=None
+        if found.wider is None or not found.wider.skew_errors
+        else found.interval_factor * np.array(found.wider.skew_errors),
         eigenvalues=None if form is None else form.eigenvalues.numpy(),
         eigenvalues_low=values_low,
         eigenvalues_high=values_high,
