@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,10 +60,7 @@ def drawn(kind: str, seed: int, noise: float) -> tuple[BrokenTask, BrokenTask]:
         return modified_inertia(seed), modified_inertia(seed + 500_000, NEW)
     # noise is drawn after the inputs and the frame after it, so noise and frame do not depend on its size
     task, clean = (broken(kind, seed, 2_000 + NEW, n) for n in (noise, 0.0))
-    return (
-        replace(task, x=task.x[:-NEW], y=task.y[:-NEW]),
-        replace(clean, x=clean.x[-NEW:], y=clean.y[-NEW:]),
-    )
+    return task.rows(slice(None, -NEW)), clean.rows(slice(-NEW, None))
 
 
 def against_truth(found: gortho.Discovery, task: BrokenTask) -> dict:
@@ -124,7 +120,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    kinds = [*KINDS, "spaces", "inertia"]
+    kinds = [*KINDS, "spaces", "dimensions", "inertia"]
     parser.add_argument("--problems", type=int, default=10, help="problems of each kind and noise")
     parser.add_argument("--kinds", default=",".join(kinds), help="kinds of laws, between commas")
     parser.add_argument("--jobs", type=int, default=1, help="problems at a time, one thread each")

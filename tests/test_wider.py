@@ -21,6 +21,7 @@ from gortho.discovery.wider_notes import TRANSLATIONS
 from gortho.discovery.wider_skew import correlated, hermitian_starts
 from gortho.reps import as_rep
 from gortho.samples.frame import form_distance
+from gortho.samples.spaces import side_by_side
 from gortho.samples.values import Samples
 from gortho.tasks.broken import BrokenTask, broken, modified_inertia
 from gortho.training import predict
@@ -255,6 +256,36 @@ def test_spaces_that_are_given():
     found = discovered(task, spaces=[0, 0, 1], look_for=["spaces"])
     assert found.verdict is Verdict.FOUND and found.group_name == "O(3) × O(1,2)"
     assert all(one.cosine(other) > 0.999 for one, other in zip(found.forms, task.symmetry.forms))
+
+
+def test_spaces_of_different_dimension(tmp_path):
+    task = broken("dimensions", 1, samples=1_200)
+    found = discovered(task)
+    assert found.verdict is Verdict.FOUND and found.group_name == "O(3) × O(1,1)"
+    assert str(found.symmetry) == str(task.symmetry) and [form.n for form in found.forms] == [3, 2]
+    assert all(one.cosine(other) > 0.999 for one, other in zip(found.forms, task.symmetry.forms))
+    assert "vectors of 3 and 2 components" in str(found) and "the form of x3" in str(found)
+    assert found.equivariance_error([part[:20] for part in task.x]) < 1e-10
+    p = found.predict(task.x)
+    assert np.mean((p - task.y.numpy()) ** 2) < 0.01 * float(task.y.var())
+    again = Discovery.load(found.save(tmp_path / "run"))
+    assert str(again) == str(found) and np.array_equal(again.predict(task.x), p)
+    assert found.to_html(tmp_path / "page.html").exists()
+
+
+def test_kinds_of_vectors_that_are_given_as_arrays():
+    x, spaces, dims = side_by_side([normal(5, 2, 3), normal(5, 2).numpy()])
+    assert x.shape == (5, 3, 3) and spaces == (0, 0, 1) and dims == (3, 2) and (x[:, 2, 2] == 0).all()
+    with pytest.raises(ValueError, match="with the same N"):
+        side_by_side([normal(5, 3), normal(4, 2)])
+    parts = [normal(90, 3), normal(90, 2)]
+    y = parts[0].square().sum(1)
+    with pytest.raises(ValueError, match="leave out spaces"):
+        gortho.discover(parts, y, spaces=[0, 1])
+    with pytest.raises(ValueError, match="scalars and vectors"):
+        gortho.discover(parts, normal(90, 3, 3), "bilinear")
+    with pytest.raises(ValueError, match="leave out"):
+        gortho.discover(parts, y, axial=[0])
 
 
 def test_modified_inertia_to_rounding():

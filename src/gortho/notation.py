@@ -31,7 +31,7 @@ def write(
     """The parts of a symmetry as one line: groups by name, origin to three digits, directions to two decimals."""
     if len(forms) > 1:
         kinds = [
-            _listed([f"x{i + 1}" for i, space in enumerate(spaces) if space == place])
+            listed([f"x{i + 1}" for i, space in enumerate(spaces) if space == place])
             for place in range(len(forms))
         ]
         return ", ".join(f"{form.group_name} on {kind}" for form, kind in zip(forms, kinds))
@@ -107,5 +107,6 @@ def _numbers(inside: str, text: str) -> list[float]:
         raise ValueError(f"({inside}) in {text!r} is no vector of numbers") from None
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
+    """Names with commas and an "and"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

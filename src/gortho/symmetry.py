@@ -26,7 +26,8 @@ class Symmetry:
     """The group that a law keeps: x ↦ c + g(x - c), with g in O(A) or SO(A) and g s = s for fixed directions s.
 
     Args:
-        forms: a `QuadraticForm` or matrix, or several of one dimension; None with a skew form alone.
+        forms: a `QuadraticForm` or matrix, or several, one for each kind of vector; None with a skew form alone.
+            Where their dimensions differ, shorter vectors are filled up with zeros (`gortho.samples.side_by_side`).
         spaces: with several forms, the number of the form of each vector of a sample: ``[0, 0, 1]``.
         special: only maps with det g = 1, which keep left and right apart: SO(A).
         directions: fixed vectors s ``(d, n)``, independent of each other. Their lengths and signs mean nothing, and
@@ -129,8 +130,13 @@ class Symmetry:
 
     @property
     def n(self) -> int:
-        """Dimension of the vectors."""
-        return self.form.n if self.skew is None else self.skew.n
+        """Dimension of the vectors; of several kinds, of the longest."""
+        return max(form.n for form in self.forms) if self.skew is None else self.skew.n
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """Dimensions of the vectors, kind by kind."""
+        return tuple(form.n for form in self.forms) if self.skew is None else (self.skew.n,)
 
     @property
     def directions(self) -> Tensor:
@@ -177,7 +183,7 @@ class Symmetry:
         for place, form in enumerate(self.forms):
             own = form.group().algebra()
             spread = own.new_zeros(len(own), len(self.forms), self.n, self.n)
-            spread[:, place] = own
+            spread[:, place, : form.n, : form.n] = own
             found.append(spread)
         return torch.cat(found)
 
@@ -186,7 +192,10 @@ class Symmetry:
         if len(self.forms) <= 1:
             return self._group().contains(g, tolerance)
         g = self._elements(g)
-        each = [form.group().contains(g[..., i, :, :], tolerance) for i, form in enumerate(self.forms)]
+        each = [
+            form.group().contains(g[..., i, : form.n, : form.n], tolerance)
+            for i, form in enumerate(self.forms)
+        ]
         return torch.stack(each).all(0)
 
     def _elements(self, g: Any) -> Tensor:
@@ -200,7 +209,10 @@ class Symmetry:
         if len(self.forms) <= 1:
             return self._group().sample(k, seed, max_boost)
         generator = random_generator(seed)
-        return torch.stack([form.group().sample(k, generator, max_boost) for form in self.forms], 1)
+        g = torch.eye(self.n, dtype=torch.float64).repeat(k, len(self.forms), 1, 1)
+        for place, form in enumerate(self.forms):
+            g[:, place, : form.n, : form.n] = form.group().sample(k, generator, max_boost)
+        return g
 
     def act(self, g: Any, x: Any, axial: Sequence[int] = ()) -> Tensor:
         """The tuples ``(..., p, n)`` moved by g: c + g(x_i - c), with g of the space of x_i, and det g for axial x_i.
@@ -231,6 +243,10 @@ class Symmetry:
 
     def in_basis(self, T: Any) -> Symmetry:
         """The same symmetry in other coordinates z = Tx: forms T⁻ᵀAT⁻¹, directions Ts, origin Tc (M18)."""
+        if len(set(self.dims)) > 1:
+            raise ValueError(
+                f"{self} has vectors of {list(self.dims)} components: change the basis form by form"
+            )
         T = checks.square(T, "T", self.n).double()
         back, c = torch.linalg.inv(T), self.origin
         return Symmetry(
@@ -326,10 +342,8 @@ class Symmetry:
 
 
 def _check_forms(forms: tuple[QuadraticForm, ...], spaces: tuple[int, ...]) -> None:
-    if not forms or len({form.n for form in forms}) > 1:
-        raise ValueError(
-            f"forms in {[form.n for form in forms]} dimensions: give at least one, all of the same dimension"
-        )
+    if not forms:
+        raise ValueError("there is no form: give at least one")
     if set(spaces) != set(range(len(forms))) and (spaces or len(forms) > 1):
         raise ValueError(
             f"spaces = {list(spaces)} for {len(forms)} form(s): give the number of its form, 0 to {len(forms) - 1}, "

@@ -26,6 +26,12 @@ def _twins(found: Discovery) -> list[TwinRow]:
     ]
 
 
+def _generators(found: Discovery) -> np.ndarray | None:
+    """The generators as matrices: of several spaces, each moves the vectors of one."""
+    made = found.generators
+    return made if made is None or made.ndim == 3 else made.sum(1)
+
+
 def _noise(found: Discovery) -> str:
     noise = found.defect.noise
     return "" if noise is None else f"{100 * noise.share:.2g} % of the variance, from {noise.source}"
@@ -58,7 +64,7 @@ def report_data(found: Discovery) -> ReportData:
         eigenvalues=None if form is None else form.eigenvalues.numpy(),
         eigenvalues_low=values_low,
         eigenvalues_high=values_high,
-        generators=found.generators,
+        generators=_generators(found),
         output=found.output,
         true=None if found.held_out is None else found.held_out[0],
         predicted=None if found.held_out is None else found.held_out[1],

@@ -26,6 +26,7 @@ from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.report.words import with_interval
 from gortho.samples.door import as_tuples, by_name, split_scalars
+from gortho.samples.spaces import are_spaces, side_by_side
 from gortho.skew import SkewForm
 from gortho.symmetry import Symmetry
 from gortho.testing import equivariance_error
@@ -271,6 +272,7 @@ class Discovery:
 
     def _values(self, X: Any, scalars: Any) -> np.ndarray:
         net = self._network()
+        X = side_by_side(X)[0] if are_spaces(X) else X
         points = as_tuples(by_name(X, self.names, self.columns, net.points))
         point, sample = split_scalars(scalars, points.shape[1] if points.ndim == 3 else 1)
         return predict(net, points, point, sample).numpy()
@@ -278,6 +280,7 @@ class Discovery:
     def equivariance_error(self, X: Any, scalars: Any = None, max_boost: float = 1.0, seed: int = 0) -> float:
         """Relative equivariance error of the predictor on given inputs, in float64."""
         net = self._network()
+        X = side_by_side(X)[0] if are_spaces(X) else X
         points = as_tuples(by_name(X, self.names, self.columns, net.points))
         given = [
             None if s is None else torch.as_tensor(s)

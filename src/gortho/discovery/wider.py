@@ -19,7 +19,7 @@ from gortho.discovery.result import Discovery
 from gortho.discovery.search import NEAR_BEST, NEARLY_EXACT, SAME, Settings
 from gortho.discovery.spreads import spread
 from gortho.discovery.twins import Comparison
-from gortho.discovery.verdict import MAX_UNEXPLAINED, Verdict, judge, percent
+from gortho.discovery.verdict import MAX_UNEXPLAINED, Evidence, Verdict, judge, percent
 from gortho.discovery.wider_answer import Trial, readings_of, symmetry_out, wider_answer
 from gortho.discovery.wider_claims import (
     Asked,
@@ -85,7 +85,8 @@ def widen(
         for end in [end for end in ends if end.error <= limit][:TESTED]:
             if trials and end.error >= trials[0].end.error:
                 continue  # no better than what has failed
-            trial = _tried(end, found, posed, parts, plain, settings, seed, clock, tolerance)
+            assert found.evidence is not None
+            trial = tried(end, found.evidence, posed, parts, plain, settings, seed, clock, tolerance)
             if trial.verdict is Verdict.FOUND and _beats(trial, plain, parts.held_out):
                 accepted, told = trial, readings_of(trial.end, parts, seed)
                 break
@@ -137,12 +138,12 @@ def _searched(parts: Parts, form: FoundForm, asked: Asked, free: float, seed: in
     return simplest(ends, validation.variance)
 
 
-def _tried(
+def tried(
     end: End,
-    found: Discovery,
+    before: Evidence,
     posed: Posed,
     parts: Parts,
-    plain: Comparison,
+    plain: Comparison | None,
     settings: Settings,
     seed: int,
     clock: Clock,
@@ -160,9 +161,8 @@ def _tried(
         aligned(claim, theta, end.theta, n) for theta in refitted(end, whole, settings.refits, seed, clock)
     ]
     c = compare_wide(end, fitted, parts, plain, seed=seed, clock=clock, given=posed.measured)
-    assert found.evidence is not None
     evidence = replace(
-        found.evidence,
+        before,
         own_unexplained=c.own_unexplained,
         twin=c.twin.name,
         free=c.free.name,
@@ -189,6 +189,8 @@ def _pinned(end: End, refits: list[Tensor], n: int) -> dict[str, Any]:
     each = []
     for place in range(claim.matrices):
         A, *others = (claim.split(t, n)[0][place] for t in (end.theta, *refits))
+        if claim.dims:
+            A, *others = (M[: claim.dims[place], : claim.dims[place]] for M in (A, *others))
         symmetric = place < claim.forms
         each.append(spread(A, torch.stack([A, *others]), 0) if symmetric else skew_spread(A, others))
     return {

@@ -86,8 +86,13 @@ def symmetry_out(posed: Posed, claim: Claim, theta: Tensor) -> Symmetry:
     skew = None
     if claim.matrices > claim.forms:
         skew = skew_out(posed.frame, forms[-1], posed.given.train.names)
+    if posed.frames:
+        names = posed.given.train.names
+        quadratic = [f.form_out(A[: f.n, : f.n], names[: f.n]) for f, A in zip(posed.frames, forms)]
+    else:
+        quadratic = [posed.out(A) for A in forms[: claim.forms]]
     return Symmetry(
-        [posed.out(A) for A in forms[: claim.forms]] or None,
+        quadratic or None,
         spaces=claim.spaces,
         special=claim.special,
         directions=s @ back.mT,
@@ -100,7 +105,7 @@ def wider_answer(
     found: Discovery,
     samples: Samples,
     posed: Posed,
-    plain: Comparison,
+    plain: Comparison | None,
     trial: Trial,
     readings: tuple[str, ...],
     seed: int,
@@ -115,17 +120,21 @@ def wider_answer(
     candidate, entry, eigen = None, None, None
     if symmetry.forms:
         candidate = symmetry.form_of(claim.output_space)
-        entry, eigen = given_errors(posed.frame, candidate, matrices[:, claim.output_space], exact)
+        frame, d = posed.frames[claim.output_space] if posed.frames else posed.frame, candidate.n
+        entry, eigen = given_errors(frame, candidate, matrices[:, claim.output_space, :d, :d], exact)
         readings = tuple(text.replace("O(A)", symmetry.form.group_name) for text in readings)
     # Odd outputs change their sign with a frame that does; the samples of the frame were taken as even.
     sign = -1.0 if claim.odd and float(torch.linalg.det(posed.frame.W)) < 0 else 1.0
-    network = InFrame(fitted.network, posed.frame.W, sign * posed.unit, candidate, posed.x_unit)
+    W = posed.frame.W
+    if posed.frames:
+        W = torch.stack([_filled(posed.frames[space].W, n) for space in claim.spaces])
+    network = InFrame(fitted.network, W, sign * posed.unit, candidate, posed.x_unit)
     peers, own = peers_of(posed, c, symmetry)
     assert found.held_out is not None
     wider = Wider(
         symmetry,
         claim.name,
-        max(0.0, plain.everyone.unexplained - c.everyone.unexplained),
+        None if plain is None else max(0.0, plain.everyone.unexplained - c.everyone.unexplained),
         *_errors(trial, posed),
         claim.axial,
         claim.output_space,
@@ -153,6 +162,11 @@ def wider_answer(
         held_out=(found.held_out[0], own.flatten().numpy()[: len(found.held_out[0])]),
         wider=wider,
     )
+
+
+def _filled(W: Tensor, n: int) -> Tensor:
+    """W for vectors that are filled up with zeros to n components."""
+    return torch.block_diag(W, torch.eye(n - len(W), dtype=W.dtype))
 
 
 def _errors(trial: Trial, posed: Posed) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -53,6 +53,7 @@ class Claim:
         odd: the output has the parity that tells left from right.
         skew: a skew form in place of a quadratic one.
         unitary: a skew form beside a quadratic one, compatible with it.
+        dims: with several forms of different dimension, these; the vectors are filled up with zeros, the forms too.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Claim:
     odd: bool = False
     skew: bool = False
     unitary: bool = False
+    dims: tuple[int, ...] = ()
 
     @property
     def forms(self) -> int:
@@ -104,14 +106,16 @@ class Claim:
 
     def tangents(self, n: int) -> Tensor:
         """Directions in which θ may move, one a row."""
-        symmetric, skew = symmetric_basis(n).flatten(1), skew_basis(n).flatten(1) / 2**0.5
+        skew = skew_basis(n).flatten(1) / 2**0.5
+        symmetric = [filled(symmetric_basis(d), n).flatten(1) for d in self.dims or [n] * self.forms]
         rest = torch.eye((self.directions + self.origin) * n, dtype=torch.float64)
-        return torch.block_diag(*[symmetric] * self.forms, *[skew] * (self.matrices - self.forms), rest)
+        return torch.block_diag(*symmetric, *[skew] * (self.matrices - self.forms), rest)
 
     def symmetry(self, theta: Tensor, n: int, tolerance: float = 1e-9) -> Symmetry:
         """The symmetry with these numbers."""
         A, s, c = self.split(theta, n)
-        forms = [QuadraticForm(M, tolerance=tolerance) for M in A[: self.forms]]
+        sizes = self.dims or [n] * self.forms
+        forms = [QuadraticForm(M[:d, :d], tolerance=tolerance) for M, d in zip(A, sizes)]
         skew = SkewForm(A[-1], tolerance=tolerance) if self.matrices > self.forms else None
         origin = c[0] if self.origin else None
         return Symmetry(
@@ -120,7 +124,7 @@ class Claim:
 
     def of_symmetry(self, symmetry: Symmetry) -> Tensor:
         """θ of a symmetry: forms and directions as gauge and signs have fixed them."""
-        matrices = [form.matrix for form in symmetry.forms]
+        matrices = [filled(form.matrix, symmetry.n) for form in symmetry.forms]
         matrices += [] if symmetry.skew is None else [symmetry.skew.matrix]
         return self.join(torch.stack(matrices), symmetry.directions, symmetry.origin)
 
@@ -140,6 +144,12 @@ class Claim:
         theta = self.join(plain, axes, torch.zeros(n * self.origin))
         symmetry = self.symmetry(theta, n)
         return EquivariantNet(symmetry, output=samples.rep, features=1, degree=0, **self.options(samples))
+
+
+def filled(A: Tensor, n: int) -> Tensor:
+    """Forms ``(..., d, d)`` of the first d of n coordinates, ``(..., n, n)``."""
+    more = n - A.shape[-1]
+    return torch.nn.functional.pad(A, (0, more, 0, more))
 
 
 class WideFamily(Family):

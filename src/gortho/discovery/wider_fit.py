@@ -84,7 +84,7 @@ def _linear(view: WideProjection, theta: Tensor, train: Samples, more: dict[str,
     net = build_network(None, train.rep, options)
     linear: Any = net.coefficients
     with torch.no_grad():
-        linear.units.copy_(at.units / n**0.5)
+        linear.units.copy_(at.units / net.n**0.5)
         for parameter, w in zip(linear.weights, view.family.weights(at.coefficients)):
             parameter.copy_(w)
         for shift, standard in (
@@ -128,9 +128,9 @@ def invariants_of(claim: Claim, theta: Tensor, train: Samples) -> Callable[[Samp
 
 
 def compare_wide(
-    end: End, fitted: Fitted, parts: Parts, plain: Comparison, *, seed: int, clock: Clock, given: Given
+    end: End, fitted: Fitted, parts: Parts, plain: Comparison | None, *, seed: int, clock: Clock, given: Given
 ) -> Comparison:
-    """Twins of the symmetry beside free models: the best of before, and those that correct its predictor."""
+    """Twins of the symmetry beside free models: the best of before, if any, and those that correct its predictor."""
     claim = end.claim
     of = (parts.train, parts.validation, parts.held_out)
     own = [predict(fitted.network, *s.inputs).double() for s in of]
@@ -145,10 +145,14 @@ def compare_wide(
         rest = linear_fit(claim, end.theta, claim.of(left.train), seed + 1).network
         corrected = [p + predict(rest, *s.inputs) for p, s in zip(own[1:], (left.validation, left.held_out))]
         twins.append(_model("equivariant, corrected", parts, corrected))
-    free = [plain.free, *_side(coordinates, parts, left, own, seed)]
-    twin, best = (min(models, key=lambda m: m.validation) for models in (twins, free))
-    done = plain.complete and not clock.over()
-    return _measured(predictor, twin, best, plain.free, plain.plain, parts, done, given)
+    free = list(_side(coordinates, parts, left, own, seed))
+    direct = min((m for m in free if m.rows is not None), key=lambda m: m.validation)
+    rows, done = free[0].rows, not clock.over()
+    if plain is not None:
+        direct, rows, done = plain.free, plain.plain, plain.complete and done
+    twin, best = (min(models, key=lambda m: m.validation) for models in (twins, [direct, *free]))
+    assert rows is not None
+    return _measured(predictor, twin, best, direct, rows, parts, done, given)
 
 
 def certificate(net: InFrame, wider: Wider, held_out: Samples) -> dict[float, float]:

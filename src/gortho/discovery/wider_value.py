@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gortho.notation import listed
 from gortho.symmetry import Symmetry
 
 
@@ -17,7 +18,8 @@ class Wider:
     Attributes:
         symmetry: the symmetry.
         claim: what it has beside a form, in words.
-        explains: the share of the variance that it explains and O(A) of the best form does not.
+        explains: the share of the variance that it explains and O(A) of the best form does not; None where vectors of
+            different dimension cannot have one form.
         angle_errors: standard errors of the directions, in degrees.
         origin_errors: standard errors of the coordinates of the origin.
         axial: places of the input vectors that count as axial.
@@ -29,7 +31,7 @@ class Wider:
 
     symmetry: Symmetry
     claim: str
-    explains: float
+    explains: float | None
     angle_errors: tuple[float, ...] = ()
     origin_errors: tuple[float, ...] = ()
     axial: tuple[int, ...] = ()
@@ -55,9 +57,16 @@ class Wider:
 
     def lines(self, factor: float = 1.0) -> list[str]:
         """What is to be said beside the name, errors times a factor."""
-        found = [
-            f"{self.claim}: explains {100 * self.explains:.2g} % of the variance that O(A) alone does not"
-        ]
+        found = [f"{self.claim}: vectors of {' and '.join(map(str, self.symmetry.dims))} components"]
+        if self.explains is not None:
+            share = f"explains {100 * self.explains:.2g} % of the variance that O(A) alone does not"
+            found = [f"{self.claim}: {share}"]
+        if len(self.symmetry.forms) > 1:
+            found += [
+                f"the form of {listed([f'x{i + 1}' for i, s in enumerate(self.symmetry.spaces) if s == place])}: {form}"
+                for place, form in enumerate(self.symmetry.forms)
+                if place != self.output_space  # that one is the law
+            ]
         if self.origin_errors:
             found.append(
                 f"the origin: ± {', '.join(f'{factor * error:.1g}' for error in self.origin_errors)}"

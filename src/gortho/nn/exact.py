@@ -260,11 +260,14 @@ class EquivariantNet(nn.Module):
         """Inputs, checked, as tuples ``(batch, p, n)`` about the origin."""
         if not isinstance(x, Tensor):
             raise TypeError(f"x is a {type(x).__name__}: give a torch tensor, e.g. torch.as_tensor(x)")
-        checks.require_vectors(x, self.n)
+        n = (
+            self.n if self._told is None else self._told.n
+        )  # where kinds of vectors differ, that of the longest
+        checks.require_vectors(x, n)
         if x.ndim == 2 and self.points == 1:
             x = x[:, None, :]
         if x.ndim != 3 or (x.shape[1] != self.points and not self.set_like):
-            raise ValueError(f"x has shape {tuple(x.shape)}, expected (batch, {self.points}, {self.n})")
+            raise ValueError(f"x has shape {tuple(x.shape)}, expected (batch, {self.points}, {n})")
         if x.dtype != self.x_scale.dtype:
             raise TypeError(
                 f"x is {x.dtype}, the network {self.x_scale.dtype}: use net.to(x.dtype) or x.to(...)"

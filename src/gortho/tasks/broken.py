@@ -7,7 +7,7 @@ in which no basis vector means anything.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -23,15 +23,23 @@ CONDITION = 3.0
 
 @dataclass(frozen=True)
 class BrokenTask:
-    """Samples ``x (N, p, n)``, ``y`` of a law, told as ``output``, and the symmetry that it has."""
+    """Samples ``x (N, p, n)``, ``y`` of a law, told as ``output``, and the symmetry that it has.
+
+    Of vectors of different dimension, x is a list of arrays, one for each kind.
+    """
 
     kind: str
-    x: Tensor
+    x: Tensor | list[Tensor]
     y: Tensor
     output: str
     symmetry: Symmetry
     scalars: Tensor | None = None
     set_like: bool = False
+
+    def rows(self, index: slice) -> BrokenTask:
+        """Some of the samples."""
+        x = [part[index] for part in self.x] if isinstance(self.x, list) else self.x[index]
+        return replace(self, x=x, y=self.y[index])
 
 
 def _unit(n: int, generator: torch.Generator) -> Tensor:
@@ -115,13 +123,15 @@ def _with_noise(y: Tensor, noise: float, generator: torch.Generator) -> Tensor:
 
 
 def broken(kind: str, seed: int = 0, samples: int = 2_000, noise: float = 0.0) -> BrokenTask:
-    """A law of one of the `KINDS`, or "spaces", in a hidden frame; noise is a share of the spread of y.
+    """A law of one of the `KINDS`, "spaces" or "dimensions", in a hidden frame; noise is a share of the spread of y.
 
     >>> print(broken("torque").symmetry)
     O(3)
     """
     if kind == "spaces":
         return _two_spaces(seed, samples, noise)
+    if kind == "dimensions":
+        return _two_dimensions(seed, samples, noise)
     made, generator = KINDS[kind], random_generator(seed)
     n = made.n
     x = torch.randn(samples, made.points, n, dtype=torch.float64, generator=generator)
@@ -153,6 +163,22 @@ def _two_spaces(seed: int, samples: int, noise: float) -> BrokenTask:
     inverse = [torch.linalg.inv(M) for M in frames]
     forms = [QuadraticForm(inverse[0].mT @ inverse[0]), QuadraticForm(inverse[1].mT * signs @ inverse[1])]
     return BrokenTask("spaces", moved, y, "scalar", Symmetry(forms, spaces=[0, 0, 1]))
+
+
+def _two_dimensions(seed: int, samples: int, noise: float) -> BrokenTask:
+    """As "spaces", with a third vector in the plane, q₃ = u² - v²."""
+    generator = random_generator(seed)
+    x, u = (
+        torch.randn(samples, *shape, dtype=torch.float64, generator=generator) for shape in ((2, 3), (1, 2))
+    )
+    signs = torch.tensor([1.0, -1.0], dtype=torch.float64)
+    q = (signs * u[:, 0].square()).sum(1)
+    y = _with_noise(torch.tanh((x[:, 0] * x[:, 1]).sum(1)) + 0.5 * (1 + q.square()).sqrt(), noise, generator)
+    frames = [_hidden(n, generator) for n in (3, 2)]
+    inverse = [torch.linalg.inv(M) for M in frames]
+    forms = [QuadraticForm(inverse[0].mT @ inverse[0]), QuadraticForm(inverse[1].mT * signs @ inverse[1])]
+    moved = [x @ frames[0].mT, u @ frames[1].mT]
+    return BrokenTask("dimensions", moved, y, "scalar", Symmetry(forms, spaces=[0, 0, 1]))
 
 
 def modified_inertia(seed: int = 0, samples: int = 2_000) -> BrokenTask:
