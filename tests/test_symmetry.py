@@ -137,7 +137,6 @@ SINGULAR = QuadraticForm.from_signature(2, 0, 1)
         ([EUCLIDEAN, EUCLIDEAN], {"spaces": [0, 0]}, "every form a vector"),
         ([EUCLIDEAN, EUCLIDEAN], {"spaces": [0, 1], "origin": [0.0, 0, 1]}, "leave out special"),
         ([], {}, "at least one"),
-        ([], {}, "at least one"),
     ],
 )
 def test_what_is_no_symmetry(forms, options, match):

@@ -151,3 +151,14 @@ def unit_directions(given: Any, n: int) -> Tensor:
         )
     first = (s.abs() > SAME).to(torch.int8).argmax(1, keepdim=True)
     return s * s.gather(1, first).sign()
+
+
+def check_forms(forms: tuple[QuadraticForm, ...], spaces: tuple[int, ...]) -> None:
+    """Refuse forms without vectors, and vectors without a form."""
+    if not forms:
+        raise ValueError("there is no form: give at least one")
+    if set(spaces) != set(range(len(forms))) and (spaces or len(forms) > 1):
+        raise ValueError(
+            f"spaces = {list(spaces)} for {len(forms)} form(s): give the number of its form, 0 to {len(forms) - 1}, "
+            "for each vector of a sample, and every form a vector"
+        )

@@ -18,7 +18,7 @@ from gortho import checks, notation
 from gortho.forms import QuadraticForm
 from gortho.groups import random_generator
 from gortho.skew import SkewForm
-from gortho.stabiliser import SAME, Stabiliser, unit_directions
+from gortho.stabiliser import SAME, Stabiliser, check_forms, unit_directions
 from gortho.symplectic import SymplecticGroup, UnitaryGroup
 
 
@@ -72,7 +72,7 @@ class Symmetry:
         for key, value in values.items():
             object.__setattr__(self, key, value)
         if self.skew is None or self.forms:
-            _check_forms(self.forms, self.spaces)
+            check_forms(self.forms, self.spaces)
         object.__setattr__(self, "_directions", unit_directions(directions, self.n))
         if origin is not None:
             origin = checks.vectors(origin, self.n, "origin").double().clone()
@@ -339,13 +339,3 @@ class Symmetry:
 
     def __reduce__(self) -> tuple:
         return Symmetry.from_json, (self.to_json(),)
-
-
-def _check_forms(forms: tuple[QuadraticForm, ...], spaces: tuple[int, ...]) -> None:
-    if not forms:
-        raise ValueError("there is no form: give at least one")
-    if set(spaces) != set(range(len(forms))) and (spaces or len(forms) > 1):
-        raise ValueError(
-            f"spaces = {list(spaces)} for {len(forms)} form(s): give the number of its form, 0 to {len(forms) - 1}, "
-            "for each vector of a sample, and every form a vector"
-        )

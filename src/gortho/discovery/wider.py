@@ -48,6 +48,8 @@ from gortho.symmetry import Symmetry
 CLAIMS, TESTED = 3, 2
 #: A claim whose family leaves so many times more than the best free model is not put to the test.
 FAR_WORSE = 10.0
+#: Nothing else is tried beside a skew form that leaves less than this share of what the best free model does.
+CLEAR = 0.1
 #: Of a time budget, this share may be spent before wider symmetries are begun with.
 ROOM = 0.5
 NO_TIME = "the time budget leaves no room to look for symmetries other than O(A)"
@@ -123,7 +125,7 @@ def _searched(parts: Parts, form: FoundForm, asked: Asked, free: float, seed: in
             if end.degree is not None:
                 return [end]  # the simplest claim by which the law is exact
         looks.append((claim, first))
-        if clock.over():
+        if clock.over() or (claim.skew and first[0][0] <= CLEAR * free):
             break
     if not looks:
         return []
