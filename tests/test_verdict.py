@@ -58,8 +58,11 @@ def evidence(m=None, **changes):
         (evidence(), Verdict.FOUND),
         (evidence(measured(0.99, 0.99)), Verdict.UNDERDETERMINED),
         (evidence(measured(0.1, 0.01)), Verdict.NONE),
-        (evidence(measured(0.1, 0.01, p=0.01)), Verdict.FOUND),  # not beyond doubt
-        (evidence(measured(0.1, 0.095)), Verdict.FOUND),  # not notable
+        (evidence(measured(0.05, 0.04, p=0.01)), Verdict.UNDERDETERMINED),  # perhaps better
+        (evidence(measured(0.05, 0.04, p=0.1)), Verdict.FOUND),
+        (evidence(measured(0.002, 0.001, p=0.01)), Verdict.FOUND),  # by less than the tolerance
+        (evidence(measured(0.1, 0.01, p=0.01)), Verdict.UNDERDETERMINED),  # not beyond doubt
+        (evidence(measured(0.1, 0.097)), Verdict.FOUND),  # not notable
         (evidence(measured(TOLERANCE / 2, 1e-9)), Verdict.FOUND),  # approximately
         (evidence(measured(0.3, 0.3)), Verdict.UNDERDETERMINED),
         (evidence(measured(0.3, 0.3), noise=Noise(0.25, 0.01, "given")), Verdict.FOUND),
@@ -80,6 +83,15 @@ def test_the_tolerance_moves_the_line_between_approximate_and_none():
     e = evidence(measured(0.02, 1e-6))
     assert judge(e, "O(3)", 0.01)[0] is Verdict.NONE and judge(e, "O(3)", 0.05)[0] is Verdict.FOUND
     assert 0 < e.defect.low < 0.02 < e.defect.high
+
+
+def test_what_is_more_likely_wrong_than_right_is_not_claimed():
+    shaky = evidence(measured(0.2, 0.21), refit_distances=(0.1,) * 8)
+    assert confidence(shaky, Verdict.FOUND) < 0.5
+    verdict, reason, _ = judge(shaky, "O(3)")
+    assert verdict is Verdict.UNDERDETERMINED and "more were wrong than right" in reason
+    surer = dataclasses.replace(shaky, refit_distances=(0.005,) * 8)
+    assert confidence(surer, Verdict.FOUND) > 0.5 and judge(surer, "O(3)")[0] is Verdict.FOUND
 
 
 def test_a_restart_that_stands_alone_is_not_counted_as_agreement():

@@ -14,8 +14,9 @@ from gortho import Discovery, Settings, Symmetry, Verdict, cli
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind
 from gortho.discovery.wider import NO_TIME
+from gortho.discovery.wider_claim import Claim
 from gortho.discovery.wider_claims import Asked, aligned, angles, claims_for, even_rep, representative
-from gortho.discovery.wider_family import Claim, WideProjection
+from gortho.discovery.wider_family import WideProjection
 from gortho.discovery.wider_fit import _linear, invariants_of
 from gortho.discovery.wider_notes import TRANSLATIONS
 from gortho.discovery.wider_skew import correlated, hermitian_starts
@@ -30,6 +31,8 @@ SMALL = Settings(starts=4, generations=1, finalists=1, refits=4, predictor_steps
 CLAIMS = [
     (Claim("a direction", directions=1), 1, "scalar", False),
     (Claim("two directions", directions=2), 2, "vector", False),
+    (Claim("an origin", origin=True), 2, "scalar", False),
+    (Claim("several spaces", spaces=(0, 1, 0)), 3, "scalar", False),
     (Claim("an origin", origin=True), 2, "covector", False),
     (Claim("handedness", special=True), 2, "vector", False),
     (Claim("handedness", special=True), 3, "scalar + vector", False),

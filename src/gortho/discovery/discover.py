@@ -25,9 +25,11 @@ from gortho.discovery.large import Survey, allowed
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind, committee, final_predictor
 from gortho.discovery.result import Discovery
-from gortho.discovery.search import Errors, Interrupted, Settings, as_good
+from gortho.discovery.search import Interrupted, as_good
+from gortho.discovery.settings import Settings
 from gortho.discovery.several import discover_several
 from gortho.discovery.spreads import without_noise_eigenvalues
+from gortho.discovery.targets import Errors
 from gortho.discovery.twins import compare
 from gortho.discovery.verdict import TOLERANCE, Verdict
 from gortho.discovery.wider import wanted, widen

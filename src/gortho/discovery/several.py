@@ -11,12 +11,13 @@ from gortho.discovery.find import SEARCH_SAMPLES, VALIDATION_SAMPLES
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Parts
 from gortho.discovery.result import Discovery
-from gortho.discovery.search import Errors, Settings
+from gortho.discovery.settings import Settings
+from gortho.discovery.targets import Errors
 from gortho.discovery.twins import Measured
 from gortho.discovery.verdict import Evidence, Verdict
 from gortho.discovery.wider import tried
 from gortho.discovery.wider_answer import wider_answer
-from gortho.discovery.wider_family import Claim
+from gortho.discovery.wider_claim import Claim
 from gortho.discovery.wider_search import first_look, last_look
 from gortho.samples.errors import DataError
 from gortho.samples.frame import Frame

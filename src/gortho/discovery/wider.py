@@ -12,15 +12,18 @@ from gortho.discovery.answer import provenance
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import SIGNIFICANCE
 from gortho.discovery.find import SEARCH_SAMPLES, VALIDATION_SAMPLES, FoundForm
+from gortho.discovery.looks import NEARLY_EXACT, SAME
 from gortho.discovery.models import paired_p, squared_errors
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind, Parts
 from gortho.discovery.result import Discovery
-from gortho.discovery.search import NEAR_BEST, NEARLY_EXACT, SAME, Settings
+from gortho.discovery.search import NEAR_BEST
+from gortho.discovery.settings import Settings
 from gortho.discovery.spreads import spread
 from gortho.discovery.twins import Comparison
 from gortho.discovery.verdict import MAX_UNEXPLAINED, Evidence, Verdict, judge, percent
 from gortho.discovery.wider_answer import Trial, readings_of, symmetry_out, wider_answer
+from gortho.discovery.wider_claim import Claim
 from gortho.discovery.wider_claims import (
     Asked,
     aligned,
@@ -28,7 +31,6 @@ from gortho.discovery.wider_claims import (
     claims_for,
     representative,
 )
-from gortho.discovery.wider_family import Claim
 from gortho.discovery.wider_fit import compare_wide, wide_predictor
 from gortho.discovery.wider_search import (
     HOPELESS,

@@ -10,15 +10,16 @@ from torch import Tensor
 from gortho.discovery.answer import _errors as peers_of
 from gortho.discovery.answer import provenance
 from gortho.discovery.clock import Clock
+from gortho.discovery.looks import LAST, NEARLY_EXACT
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Parts
 from gortho.discovery.result import Discovery
-from gortho.discovery.search import LAST, NEAR_BEST, NEARLY_EXACT
+from gortho.discovery.search import NEAR_BEST
 from gortho.discovery.spreads import UNDERSTATED, given_errors
 from gortho.discovery.twins import Comparison
 from gortho.discovery.verdict import Evidence, Verdict, confidence
+from gortho.discovery.wider_claim import Claim
 from gortho.discovery.wider_claims import angles, axial_choices
-from gortho.discovery.wider_family import Claim
 from gortho.discovery.wider_fit import certificate
 from gortho.discovery.wider_search import End, projection
 from gortho.discovery.wider_search import _errors as errors_of

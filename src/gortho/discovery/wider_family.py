@@ -7,149 +7,28 @@ the origin is subtracted, vectors of different kinds have no inner products, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from itertools import product
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from gortho.discovery.family import Design, Family, Inputs, metric_of, tensor_basis
 from gortho.discovery.projection import Projection, Solve
-from gortho.discovery.spectral import skew_basis, symmetric_basis
-from gortho.discovery.wider_skew import compatible_with
+from gortho.discovery.wider_claim import Claim
 from gortho.forms import QuadraticForm
 from gortho.nn.basis import SetBasis
-from gortho.nn.exact import EquivariantNet
 from gortho.nn.features import features_for, weight_shape
 from gortho.nn.form import FixedForm
 from gortho.nn.tuples import SOFT, TupleFeatures
-from gortho.reps import Tensor as TensorRep
-from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
-from gortho.skew import SkewForm, complex_structure
-from gortho.symmetry import Symmetry
+from gortho.skew import complex_structure
 from gortho.volume import assemble_odd
 
 #: Step of central differences in θ, whose parts are of order one.
 STEP = 1e-5
 #: Eigenvalues of a form that has an inverse and a volume are at least this share of the largest.
 REGULAR = 1e-6
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What is claimed of a law beside its form, without the numbers.
-
-    Attributes:
-        name: what it is called in words.
-        directions: how many fixed directions there are.
-        origin: whether the group acts about a point other than zero.
-        special: SO(A) in place of O(A).
-        spaces: number of the form of each vector, where there are several.
-        output_space: with several forms, the one of the output.
-        axial: places of axial input vectors.
-        odd: the output has the parity that tells left from right.
-        skew: a skew form in place of a quadratic one.
-        unitary: a skew form beside a quadratic one, compatible with it.
-        dims: with several forms of different dimension, these; the vectors are filled up with zeros, the forms too.
-    """
-
-    name: str
-    directions: int = 0
-    origin: bool = False
-    special: bool = False
-    spaces: tuple[int, ...] = ()
-    output_space: int = 0
-    axial: tuple[int, ...] = ()
-    odd: bool = False
-    skew: bool = False
-    unitary: bool = False
-    dims: tuple[int, ...] = ()
-
-    @property
-    def forms(self) -> int:
-        """How many quadratic forms there are."""
-        return 0 if self.skew else max(self.spaces, default=0) + 1
-
-    @property
-    def matrices(self) -> int:
-        """How many forms there are, a skew one, which comes last, included."""
-        return self.forms + (self.skew or self.unitary)
-
-    def of(self, samples: Samples) -> Samples:
-        """The samples with outputs of this parity."""
-        if not self.odd:
-            return samples
-        part = samples.rep.parts[0]
-        return samples.with_targets(samples.y, TensorRep(part.up, part.down, odd=True))
-
-    def split(self, theta: Tensor, n: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Forms ``(m, n, n)``, directions ``(d, n)`` and origin ``(1, n)``, or none ``(0, n)``."""
-        sizes = [self.matrices * n * n, self.directions * n, n * self.origin]
-        A, s, c = theta.split(sizes)
-        return A.reshape(-1, n, n), s.reshape(-1, n), c.reshape(-1, n)
-
-    def join(self, forms: Tensor, directions: Tensor | None = None, origin: Tensor | None = None) -> Tensor:
-        """θ of its parts."""
-        parts = [forms] + [p for p in (directions, origin) if p is not None]
-        return torch.cat([p.flatten() for p in parts])
-
-    def gauged(self, theta: Tensor, n: int) -> Tensor:
-        """θ with forms and directions of size √n: their lengths mean nothing. Skew forms are made compatible."""
-        A, s, c = self.split(theta, n)
-        if self.unitary:
-            A = torch.stack([A[0], compatible_with(A[0], A[1])])
-        s = s * (n**0.5 / s.norm(dim=1, keepdim=True).clamp_min(1e-300))
-        return self.join(unit_form(A), s, c)
-
-    def tangents(self, n: int) -> Tensor:
-        """Directions in which θ may move, one a row."""
-        skew = skew_basis(n).flatten(1) / 2**0.5
-        symmetric = [filled(symmetric_basis(d), n).flatten(1) for d in self.dims or [n] * self.forms]
-        rest = torch.eye((self.directions + self.origin) * n, dtype=torch.float64)
-        return torch.block_diag(*symmetric, *[skew] * (self.matrices - self.forms), rest)
-
-    def symmetry(self, theta: Tensor, n: int, tolerance: float = 1e-9) -> Symmetry:
-        """The symmetry with these numbers."""
-        A, s, c = self.split(theta, n)
-        sizes = self.dims or [n] * self.forms
-        forms = [QuadraticForm(M[:d, :d], tolerance=tolerance) for M, d in zip(A, sizes)]
-        skew = SkewForm(A[-1], tolerance=tolerance) if self.matrices > self.forms else None
-        origin = c[0] if self.origin else None
-        return Symmetry(
-            forms or None, spaces=self.spaces, special=self.special, directions=s, origin=origin, skew=skew
-        )
-
-    def of_symmetry(self, symmetry: Symmetry) -> Tensor:
-        """θ of a symmetry: forms and directions as gauge and signs have fixed them."""
-        matrices = [filled(form.matrix, symmetry.n) for form in symmetry.forms]
-        matrices += [] if symmetry.skew is None else [symmetry.skew.matrix]
-        return self.join(torch.stack(matrices), symmetry.directions, symmetry.origin)
-
-    def options(self, samples: Samples) -> dict[str, Any]:
-        """What a network of this claim is built with, beside the symmetry."""
-        return {**samples.network_options(), "axial": list(self.axial), "output_space": self.output_space}
-
-    def template(self, samples: Samples) -> EquivariantNet:
-        """A network of this claim around plain forms; raises ValueError where there is no such law."""
-        n = samples.n
-        plain = torch.eye(n, dtype=torch.float64).expand(self.forms, n, n)
-        if self.matrices > self.forms:
-            if n < 2 or (self.unitary and n % 2):
-                raise ValueError(f"vectors of {n} components have no {self.name}")
-            plain = torch.cat([plain, SkewForm.canonical(n // 2 * 2, n % 2).matrix[None]])
-        axes = torch.eye(n, dtype=torch.float64)[: self.directions]
-        theta = self.join(plain, axes, torch.zeros(n * self.origin))
-        symmetry = self.symmetry(theta, n)
-        return EquivariantNet(symmetry, output=samples.rep, features=1, degree=0, **self.options(samples))
-
-
-def filled(A: Tensor, n: int) -> Tensor:
-    """Forms ``(..., d, d)`` of the first d of n coordinates, ``(..., n, n)``."""
-    more = n - A.shape[-1]
-    return torch.nn.functional.pad(A, (0, more, 0, more))
 
 
 class WideFamily(Family):
@@ -239,15 +118,60 @@ class WideFamily(Family):
         f = self._evaluated(self.gram(theta, inputs), self._along(theta, inputs), units)
         if self.plain:
             return Design(f if isinstance(f, Tensor) else f[0])
-        X = self.vectors(theta, inputs)
-        A = self.claim.split(theta, self.n)[0][self.claim.output_space]
         if isinstance(f, Tensor):
-            X = X if self.own is None else X[:, self.own]
-            if self.claim.unitary:
-                K = complex_structure(A, self.claim.split(theta, self.n)[0][1])
-                X = torch.cat([X, X @ K.mT], 1)
-            return Design(f, self._products(A, X))
+            return Design(f, self._legs(theta, inputs))
+        X, A = self.vectors(theta, inputs), self.claim.split(theta, self.n)[0][self.claim.output_space]
         return Design(self._set_products(A, X, f).mT.flatten(0, 1))
+
+    def along(
+        self, theta: Tensor, tangents: Tensor, inputs: Inputs, units: Tensor, coefficients: Tensor
+    ) -> Tensor:
+        """Derivatives of the predictions along tangents of θ, ``(N, components, tangents)``."""
+        if self.set_like or self.turned is not None or self.claim.unitary:
+
+            def predicted(at: Tensor) -> Tensor:
+                at = self.claim.gauged(at, self.n) if self.claim.unitary else at  # where forms are compatible
+                return self.design(at, inputs, units).times(coefficients[:, None]).reshape(len(inputs.x), -1)
+
+            return _differences(predicted, theta, tangents)
+        assert isinstance(self.features, TupleFeatures)
+        gram, weights = self.gram(theta, inputs), torch.cat(self.weights(coefficients))
+        slopes = self.features.slopes(gram, inputs.point, inputs.sample, units, weights)
+        if self.plain:
+            return self._through_gram(theta, slopes, inputs) @ tangents.mT
+        slopes = torch.einsum("zlc,zlij->zcij", self._legs(theta, inputs), slopes)
+        c = self.features(gram, inputs.point, inputs.sample, units) @ weights.mT
+
+        def assembled(at: Tensor) -> Tensor:
+            return torch.einsum("zl,zlc->zc", c, self._legs(at, inputs))
+
+        through_legs = _differences(assembled, theta, tangents)
+        return self._through_gram(theta, slopes, inputs) @ tangents.mT + through_legs
+
+    def _through_gram(self, theta: Tensor, slopes: Tensor, inputs: Inputs) -> Tensor:
+        """Derivatives by the entries of θ ``(N, components, ·)`` from those by inner products."""
+        forms, _, _ = self.claim.split(theta, self.n)
+        X, slopes = self.vectors(theta, inputs), 2 * slopes if self.claim.skew else slopes + slopes.mT
+        kinds = torch.tensor(self.claim.spaces or [0] * X.shape[1])
+        parts, by_vectors = [], torch.zeros((), dtype=X.dtype)
+        for i, A in enumerate(forms):
+            own = (kinds == i).to(X)
+            mine = slopes * own[:, None] * own
+            parts.append(torch.einsum("zcij,zia,zjb->zcab", mine / 2, X, X).flatten(2))
+            by_vectors = by_vectors + mine @ (X @ A)[:, None]
+        parts.append(by_vectors[:, :, self.inner :].flatten(2))
+        if self.claim.origin:
+            parts.append(-by_vectors[:, :, : self.inner].sum(2))
+        return torch.cat(parts, 2)
+
+    def _legs(self, theta: Tensor, inputs: Inputs) -> Tensor:
+        """Products of vectors, metric and volume at these numbers."""
+        X = self.vectors(theta, inputs)
+        X = X if self.own is None else X[:, self.own]
+        forms, _, _ = self.claim.split(theta, self.n)
+        if self.claim.unitary:
+            X = torch.cat([X, X @ complex_structure(*forms).mT], 1)
+        return self._products(forms[self.claim.output_space], X)
 
     def _padded(self, blocks: list[list[Tensor]]) -> Tensor:
         """Blocks ``(N, ·, components of a part)``, part by part, side by side."""
@@ -314,6 +238,11 @@ def _pooled(choice: tuple[int, ...], vectors: list[Tensor], f: list[Tensor]) -> 
     return torch.cat([own, torch.einsum("zijm,zia,zjb->zmab", pairs, *v)], 1)
 
 
+def _differences(f: Callable[[Tensor], Tensor], theta: Tensor, tangents: Tensor) -> Tensor:
+    """Central differences of ``f (N, components)`` along tangents, ``(N, components, tangents)``."""
+    return torch.stack([f(theta + STEP * d) - f(theta - STEP * d) for d in tangents], -1) / (2 * STEP)
+
+
 def _regular(A: Tensor) -> Tensor:
     """A with no eigenvalue nearer to zero than can be inverted."""
     values, Q = torch.linalg.eigh(A)
@@ -345,14 +274,6 @@ class WideProjection(Projection):
         return self.claim.gauged(A, self.n)
 
     def jacobian(self, at: Solve) -> tuple[Tensor, Tensor]:
-        """The projected Jacobian by central differences along the tangents of θ."""
-
-        def values(theta: Tensor) -> Tensor:
-            theta = (
-                self.gauged(theta) if self.claim.unitary else theta
-            )  # steps stay where forms are compatible
-            D = self.family.design(theta, self.inputs, at.units)
-            return D.weighted(self.root).times(at.coefficients[:, None])[:, 0]
-
-        columns = [values(at.A + STEP * d) - values(at.A - STEP * d) for d in self.directions]
-        return at.rest(torch.stack(columns, 1) / (2 * STEP)), self.directions
+        """The projected Jacobian along the tangents of θ."""
+        J = self.family.along(at.A, self.directions, self.inputs, at.units, at.coefficients)
+        return at.rest((J * self.root[:, None, None]).flatten(0, 1)), self.directions

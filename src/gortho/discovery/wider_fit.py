@@ -26,7 +26,8 @@ from gortho.discovery.predictor import (
 from gortho.discovery.projection import LEAST_DAMPING
 from gortho.discovery.spreads import BOOSTS
 from gortho.discovery.twins import Comparison, Given, _measured, _model, _side
-from gortho.discovery.wider_family import Claim, WideProjection
+from gortho.discovery.wider_claim import Claim
+from gortho.discovery.wider_family import WideProjection
 from gortho.discovery.wider_search import End, polynomials
 from gortho.discovery.wider_value import Wider
 from gortho.nn.framed import InFrame

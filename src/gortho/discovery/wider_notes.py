@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from gortho.discovery.looks import projections
+from gortho.discovery.looks import LAST, NEARLY_EXACT, projections
 from gortho.discovery.posed import Posed
 from gortho.discovery.result import Discovery
-from gortho.discovery.search import FINAL_ROUNDS, LAST, NEAR_BEST, NEARLY_EXACT
+from gortho.discovery.search import FINAL_ROUNDS, NEAR_BEST
 from gortho.samples.values import Samples
 
 #: Samples that translations are looked for in.

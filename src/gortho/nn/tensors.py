@@ -158,7 +158,8 @@ class TensorNet(EquivariantNet):
     ) -> None:
         """Fit the units to training data: as `EquivariantNet`, and one for each tensor of rank two."""
         self.matrix_scale.fill_(1.0)
-        frame = self.form.frame.to(x)  # type: ignore[union-attr]  # where A is diag(±1): units follow no frame
+        form: Any = self.form
+        frame = form.frame.to(x)  # where A is diag(±1): units follow no frame
         for place, M in enumerate(self._unpacked(x)[1]):
             inside = frame @ M @ torch.linalg.inv(frame)
             self.matrix_scale[place] = positive(inside.square().mean().sqrt() * self.n**0.5)
