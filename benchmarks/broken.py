@@ -1,4 +1,4 @@
-"""How often symmetries other than O(A) are found: directions, origins, handedness, several spaces.
+"""How often symmetries other than O(A) are found: directions, origins, handedness, several spaces, skew forms.
 
     python benchmarks/broken.py --problems 10 --jobs 16 --first-seed 1000 --out results
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,21 +19,23 @@ import torch
 from _table import measure, write_page
 
 import gortho
+from gortho.samples.frame import form_distance
 from gortho.tasks.broken import KINDS, BrokenTask, broken, modified_inertia
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: A direction is right within so many degrees, an origin within this share of its length.
-DEGREES, ORIGIN = 3.0, 0.05
+#: A direction is right within so many degrees, an origin within this share of its length, a skew form within this
+#: distance of matrices of size one.
+DEGREES, ORIGIN, SKEW = 3.0, 0.05, 0.1
 NOISES = (0.0, 0.02)
 #: New samples to predict.
 NEW = 1_000
 HEADING = f"""# Symmetries other than O(A)
 
 2,000 samples, each law in a hidden frame of condition 3. *right* is FOUND with the group, the handedness and the parity
-of the law, directions within {DEGREES:g} degrees and an origin within {ORIGIN:.0%}. *error* is the mean squared error
-of predictions of 1,000 new samples without noise, as a share of their variance.
+of the law, directions within {DEGREES:g} degrees, an origin within {ORIGIN:.0%}, a skew form within {SKEW:g}. *error*
+is the mean squared error of predictions of 1,000 new samples without noise, as a share of their variance.
 """
 
 
@@ -59,10 +60,7 @@ def drawn(kind: str, seed: int, noise: float) -> tuple[BrokenTask, BrokenTask]:
         return modified_inertia(seed), modified_inertia(seed + 500_000, NEW)
     # noise is drawn after the inputs and the frame after it, so noise and frame do not depend on its size
     task, clean = (broken(kind, seed, 2_000 + NEW, n) for n in (noise, 0.0))
-    return (
-        replace(task, x=task.x[:-NEW], y=task.y[:-NEW]),
-        replace(clean, x=clean.x[-NEW:], y=clean.y[-NEW:]),
-    )
+    return task.rows(slice(None, -NEW)), clean.rows(slice(-NEW, None))
 
 
 def against_truth(found: gortho.Discovery, task: BrokenTask) -> dict:
@@ -83,6 +81,9 @@ def against_truth(found: gortho.Discovery, task: BrokenTask) -> dict:
             row["degrees"] <= found.interval_factor * max(found.wider.angle_errors) + 1e-5
         )
         right &= row["degrees"] <= DEGREES
+    if right and truth.skew is not None:
+        row["skew off"] = form_distance(symmetry.skew.matrix, truth.skew.matrix)
+        right &= row["skew off"] <= SKEW
     if right and truth.origin is not None:
         row["origin off"] = float((symmetry.origin - truth.origin).norm() / truth.origin.norm())
         right &= row["origin off"] <= ORIGIN
@@ -119,7 +120,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    kinds = [*KINDS, "spaces", "inertia"]
+    kinds = [*KINDS, "spaces", "dimensions", "inertia"]
     parser.add_argument("--problems", type=int, default=10, help="problems of each kind and noise")
     parser.add_argument("--kinds", default=",".join(kinds), help="kinds of laws, between commas")
     parser.add_argument("--jobs", type=int, default=1, help="problems at a time, one thread each")

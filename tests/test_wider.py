@@ -14,12 +14,15 @@ from gortho import Discovery, Settings, Symmetry, Verdict, cli
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind
 from gortho.discovery.wider import NO_TIME
+from gortho.discovery.wider_claim import Claim
 from gortho.discovery.wider_claims import Asked, aligned, angles, claims_for, even_rep, representative
-from gortho.discovery.wider_family import Claim, WideProjection
+from gortho.discovery.wider_family import WideProjection
 from gortho.discovery.wider_fit import _linear, invariants_of
-from gortho.discovery.wider_notes import SKEW_LEAVES, TRANSLATIONS, skew_form, skew_note
+from gortho.discovery.wider_notes import TRANSLATIONS
+from gortho.discovery.wider_skew import correlated, hermitian_starts
 from gortho.reps import as_rep
 from gortho.samples.frame import form_distance
+from gortho.samples.spaces import side_by_side
 from gortho.samples.values import Samples
 from gortho.tasks.broken import BrokenTask, broken, modified_inertia
 from gortho.training import predict
@@ -37,6 +40,10 @@ CLAIMS = [
     (Claim("axial inputs", axial=(1,)), 2, "vector", False),
     (Claim("several spaces", spaces=(0, 1, 0), output_space=1), 3, "vector", False),
     (Claim("a direction of a set", directions=1), 4, "bilinear", True),
+    (Claim("a skew form", skew=True), 3, "scalar", False),
+    (Claim("a skew form", skew=True), 2, "vector", False),
+    (Claim("a hermitian form", unitary=True), 2, "scalar", False),
+    (Claim("a hermitian form", unitary=True), 1, "vector", False),
 ]
 
 
@@ -44,18 +51,24 @@ def normal(*shape, seed=0):
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
+def dimension(claim):
+    return 4 if claim.skew or claim.unitary else 3
+
+
 def some(claim, points, output, set_like, scalars=False):
-    rep = as_rep(output)
-    samples = Samples(normal(150, points, 3), normal(150, *rep.shape(3), seed=1), rep, set_like=set_like)
+    rep, n = as_rep(output), dimension(claim)
+    samples = Samples(normal(150, points, n), normal(150, *rep.shape(n), seed=1), rep, set_like=set_like)
     if scalars:
         samples = replace(
             samples, point_scalars=normal(150, points, 1, seed=6), sample_scalars=normal(150, 2, seed=7)
         )
-    A = torch.eye(3, dtype=torch.float64) + 0.2 * normal(claim.forms, 3, 3, seed=2)
-    theta = claim.join(
-        A + A.mT, normal(claim.directions, 3, seed=3), 0.3 * normal(int(claim.origin), 3, seed=4)
-    )
-    return claim.of(samples), theta
+    A = torch.eye(n, dtype=torch.float64) + 0.2 * normal(claim.forms, n, n, seed=2)
+    forms = A + A.mT
+    if claim.matrices > claim.forms:
+        J = normal(1, n, n, seed=8)
+        forms = torch.cat([forms, J - J.mT])
+    theta = claim.join(forms, normal(claim.directions, n, seed=3), 0.3 * normal(int(claim.origin), n, seed=4))
+    return claim.of(samples), claim.gauged(theta, n) if claim.unitary else theta
 
 
 # The families
@@ -70,7 +83,7 @@ def test_families_are_the_linear_networks(claim, points, output, set_like, degre
     view = WideProjection(samples, claim, columns, seed=2, degree=degree)
     more = {"features": columns, "seed": 2} | ({} if degree is None else {"degree": degree})
     fitted = _linear(view, theta, samples, more, Kind.LINEAR)
-    at = view.solve(claim.of_symmetry(claim.symmetry(theta, 3)))
+    at = view.solve(claim.of_symmetry(claim.symmetry(theta, dimension(claim))))
     here = view.predict(at, samples).flatten(1)
     there = predict(fitted.network, *samples.inputs).reshape(len(samples), -1)
     assert float((here - there).abs().max()) < 1e-6 * float(here.abs().max())
@@ -86,6 +99,7 @@ def test_slopes(claim, points, output, set_like):
     step = 1e-4 * normal(len(tangents), seed=5)
 
     def values(theta):
+        theta = view.gauged(theta) if claim.unitary else theta
         return view.family.design(theta, view.inputs, at.units).times(at.coefficients[:, None])
 
     moved = at.rest(values(at.A + step @ tangents) - values(at.A - step @ tangents))[:, 0] / 2
@@ -169,9 +183,16 @@ def test_claims_from_the_simplest_on():
 
     assert names(1, 3, "scalar") == ["an origin", "a direction"]
     assert names(1, 2, "scalar") == ["an origin"]  # a direction leaves no rotation of a plane
-    assert names(2, 3, "vector")[:3] == ["an axial output", "handedness", "an origin"]
-    assert names(2, 4, "scalar")[-3:] == ["a direction", "2 directions", "2 directions and handedness"]
+    assert names(2, 3, "vector")[:4] == ["a skew form", "an axial output", "handedness", "an origin"]
+    assert names(2, 4, "scalar")[-4:] == [
+        "a direction",
+        "2 directions",
+        "2 directions and handedness",
+        "a hermitian form",
+    ]
     assert names(1, 3, "vector")[-2:] == ["a direction", "a direction and handedness"]  # v × s
+    assert names(2, 4, "scalar")[0] == names(2, 2, "vector")[0] == "a skew form"
+    assert "a skew form" not in names(1, 4, "vector") + names(2, 4, "bilinear") + names(2, 4, "pseudoscalar")
     assert names(2, 3, "pseudovector")[0] == "parity as told"
     assert names(5, 3, "scalar", set_like=True) == ["an origin", "a direction"]
 
@@ -293,12 +314,119 @@ def test_spaces_that_are_given():
     assert all(one.cosine(other) > 0.999 for one, other in zip(found.forms, task.symmetry.forms))
 
 
+def test_spaces_of_different_dimension(tmp_path):
+    task = broken("dimensions", 1, samples=1_200)
+    found = discovered(task)
+    assert found.verdict is Verdict.FOUND and found.group_name == "O(3) × O(1,1)"
+    assert str(found.symmetry) == str(task.symmetry) and [form.n for form in found.forms] == [3, 2]
+    assert all(one.cosine(other) > 0.999 for one, other in zip(found.forms, task.symmetry.forms))
+    assert "vectors of 3 and 2 components" in str(found) and "the form of x3" in str(found)
+    assert found.equivariance_error([part[:20] for part in task.x]) < 1e-10
+    p = found.predict(task.x)
+    assert np.mean((p - task.y.numpy()) ** 2) < 0.01 * float(task.y.var())
+    again = Discovery.load(found.save(tmp_path / "run"))
+    assert str(again) == str(found) and np.array_equal(again.predict(task.x), p)
+    assert found.to_html(tmp_path / "page.html").exists()
+
+
+def test_kinds_of_vectors_that_are_given_as_arrays():
+    x, spaces, dims = side_by_side([normal(5, 2, 3), normal(5, 2).numpy()])
+    assert x.shape == (5, 3, 3) and spaces == (0, 0, 1) and dims == (3, 2) and (x[:, 2, 2] == 0).all()
+    with pytest.raises(ValueError, match="with the same N"):
+        side_by_side([normal(5, 3), normal(4, 2)])
+    parts = [normal(90, 3), normal(90, 2)]
+    y = parts[0].square().sum(1)
+    with pytest.raises(ValueError, match="leave out spaces"):
+        gortho.discover(parts, y, spaces=[0, 1])
+    with pytest.raises(ValueError, match="scalars and vectors"):
+        gortho.discover(parts, normal(90, 3, 3), "bilinear")
+    with pytest.raises(ValueError, match="leave out"):
+        gortho.discover(parts, y, axial=[0])
+
+
 def test_modified_inertia_to_rounding():
     task = modified_inertia(samples=700)
     found = discovered(task, look_for=["direction"])
     test = modified_inertia(seed=5, samples=200)
     assert float(angles(torch.tensor(found.directions), task.symmetry.directions)) < 0.01
     assert np.mean((found.predict(test.x, test.scalars) - test.y.numpy()) ** 2) < 1e-6
+
+
+@pytest.fixture(scope="module")
+def symplectic():
+    task = broken("symplectic", 1, samples=1_500)
+    return task, discovered(task, look_for=["skew"])
+
+
+def test_a_symplectic_law_is_found(symplectic):
+    task, found = symplectic
+    assert found.verdict is Verdict.FOUND and str(found.symmetry) == found.group_name == "Sp(4)"
+    assert form_distance(found.skew.matrix, task.symmetry.skew.matrix) < 0.01
+    assert found.form is None and found.forms == () and found.generators.shape == (10, 4, 4)
+    assert "law: ω(x, y) = " in str(found) and "respects Sp(4)" in found.headline()
+    assert found.equivariance_error(task.x[:20]) < 1e-10
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        p = found.predict(task.x)
+    assert np.mean((p - task.y.numpy()) ** 2) < 0.02 * float(task.y.var())
+
+
+def test_a_symplectic_law_is_kept_and_shown(symplectic, tmp_path):
+    task, found = symplectic
+    again = Discovery.load(found.save(tmp_path / "run"))
+    assert again.wider == found.wider and str(again) == str(found) and repr(again) == repr(found)
+    assert np.array_equal(again.predict(task.x), found.predict(task.x))
+    assert "Sp(4)" in repr(found) and r"\wedge" in found.latex() and "ω (± 95 %)" in found._repr_html_()
+    page = found.to_html(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Sp(4)" in page and "ω(x, y)" in page
+    x, y = np.random.default_rng(0).normal(size=(2, 4))
+    values = dict(zip([*found.names, *(f"{name}'" for name in found.names)], [*x, *y]))
+    expression = found.sympy()
+    given = {symbol: values[symbol.name] for symbol in expression.free_symbols}
+    assert float(expression.subs(given)) == pytest.approx(float(found.skew(x, y)), rel=0.05)
+    assert found.plot() is not None
+
+
+def test_a_hermitian_law_is_unitary():
+    """y = (1 + q/2) Kx, the phase that a nonlinear wave equation turns: exact, with one vector."""
+    x, M = normal(500, 1, 4), torch.eye(4, dtype=torch.float64) + 0.3 * normal(4, 4, seed=3)
+    q, p = x[:, 0].chunk(2, 1)
+    y = (1 + 0.5 * x[:, 0].square().sum(1))[:, None] * torch.cat([p, -q], 1)
+    found = gortho.discover(x @ M.mT, y @ M.mT, "vector", settings=SMALL, look_for=["skew"])
+    truth = Symmetry.parse("U(2)").in_basis(M)
+    assert found.verdict is Verdict.FOUND and found.group_name == "U(2)" and len(found.generators) == 4
+    assert found.form.cosine(truth.form) > 1 - 1e-6
+    assert form_distance(found.skew.matrix, truth.skew.matrix) < 1e-3
+    assert "q(x) = " in found.law() and "ω(x, y) = " in found.law() and "[U(2)]" in str(found)
+    assert found.equivariance_error((x @ M.mT)[:20]) < 1e-10
+
+
+def test_areas_of_a_plane_are_sl2():
+    x = normal(500, 2, 2)
+    y = torch.sin(x[:, 0, 0] * x[:, 1, 1] - x[:, 0, 1] * x[:, 1, 0])
+    found = gortho.discover(x, y, settings=SMALL, look_for=["SO", "skew"])
+    assert found.group_name == "Sp(2)" and "SL(2)" in found.wider.readings[0]
+
+
+@pytest.mark.parametrize("even", [False, True])
+def test_skew_forms_that_correlate(even):
+    """ω to a few percent by one eigenproblem, from a law that is odd in ω, and from one that is even."""
+    task = broken("symplectic", 2)
+    product = task.symmetry.skew(task.x[:, 0], task.x[:, 1])
+    product = product / product.std()
+    posed = Posed.of(Samples(task.x, 1 / (1 + product**2) if even else torch.tanh(product)), 0)
+    truth = posed.frame.inverse.mT @ task.symmetry.skew.matrix @ posed.frame.inverse
+    assert min(form_distance(omega, truth) for omega in correlated(posed.parts.train)) < (
+        0.25 if even else 0.1
+    )
+
+
+def test_hermitian_starts_are_compatible():
+    samples, _ = some(Claim("a hermitian form", unitary=True), 2, "vector", False)
+    starts = hermitian_starts(samples, [torch.eye(4, dtype=torch.float64)], 0)
+    claim = Claim("a hermitian form", unitary=True)
+    names = {claim.symmetry(claim.join(torch.stack(pair)), 4).group_name for pair in starts}
+    assert names == {"U(2)", "U(1,1)"}
 
 
 # What is not
@@ -341,24 +469,6 @@ def test_laws_of_differences_are_noted():
         for y in ((x[:, 0] - x[:, 1]).square().sum(1), (x[:, 0] - 0.8 * x[:, 1]).square().sum(1))
     ]
     assert TRANSLATIONS in notes[0] and TRANSLATIONS not in notes[1]
-
-
-@pytest.mark.parametrize("points", [2, 3])
-def test_a_skew_form_is_told(points):
-    """y = φ(x_1ᵀJx_2) in a hidden frame: J to a few percent, by one eigenproblem; a symmetric law gives none."""
-    x, M = normal(2_000, points, 4), torch.eye(4, dtype=torch.float64) + 0.3 * normal(4, 4, seed=3)
-    J = torch.block_diag(*[torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)] * 2)
-    product = (x @ J @ x.mT)[:, 0, 1]
-    posed = Posed.of(Samples(x @ M.mT, torch.sin(product) + 0.3 * product), 0)
-    found, left = skew_form(posed.parts)
-    inverse = torch.linalg.inv(M)
-    assert (
-        left < SKEW_LEAVES
-        and form_distance(posed.frame.W.mT @ found @ posed.frame.W, inverse.mT @ J @ inverse) < 0.05
-    )
-    assert "Sp(4)" in skew_note(posed, posed.parts)[0]
-    even = Posed.of(Samples(x @ M.mT, (x[:, 0] * x[:, 1]).sum(1)), 0)
-    assert skew_note(even, even.parts) == []
 
 
 # The command line

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gortho.reps import DirectSum, Tensor
     from gortho.samples import Frame, Samples, derivatives
     from gortho.scanning import Scan, scan
+    from gortho.skew import SkewForm
     from gortho.symmetry import Symmetry
     from gortho.training import fit
 
@@ -38,6 +39,7 @@ _HOMES = {
     "nn": ("EquivariantNet", "LearnableForm"),
     "reps": ("DirectSum", "Tensor"),
     "scanning": ("Scan", "scan"),
+    "skew": ("SkewForm",),
     "symmetry": ("Symmetry",),
     "testing": (),
     "training": ("fit",),
@@ -73,6 +75,7 @@ __all__ = [
     "Scan",
     "Settings",
     "Signature",
+    "SkewForm",
     "Symmetry",
     "Tensor",
     "Verdict",

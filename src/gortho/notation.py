@@ -1,4 +1,4 @@
-"""Symmetries as text: "SO(3)", "O(3), broken along (0.00, 0.00, 1.00)", "O(3) on x1, O(1,2) on x2"."""
+"""Symmetries as text: "SO(3)", "O(3), broken along (0.00, 0.00, 1.00)", "O(3) on x1, O(1,2) on x2", "Sp(4)", "U(2)"."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from gortho.forms import QuadraticForm
+from gortho.skew import SkewForm
 
 _GROUP = re.compile(r"(S?)O\((\d+)(?:,(\d+))?\)(?: ⋉ degenerate (\d+))?")
+_SKEW = re.compile(r"Sp\((\d+)\)(?: ⋉ degenerate (\d+))?|U\((\d+)(?:,(\d+))?\)")
 _BREAKS = re.compile(
     r"(?P<group>[^ ]+?(?: ⋉ degenerate \d+)?)"
     r"(?: about \((?P<origin>[^()]*)\))?"
@@ -28,7 +31,7 @@ def write(
     """The parts of a symmetry as one line: groups by name, origin to three digits, directions to two decimals."""
     if len(forms) > 1:
         kinds = [
-            _listed([f"x{i + 1}" for i, space in enumerate(spaces) if space == place])
+            listed([f"x{i + 1}" for i, space in enumerate(spaces) if space == place])
             for place in range(len(forms))
         ]
         return ", ".join(f"{form.group_name} on {kind}" for form, kind in zip(forms, kinds))
@@ -49,16 +52,29 @@ def read(text: str) -> dict[str, Any]:
     """
     if " on x" in text:
         return _several(text)
+    if skew := _SKEW.fullmatch(text.strip()):
+        return _of_skew(*(int(number or 0) for number in skew.groups()))
     match = _BREAKS.fullmatch(text.strip())
     if match is None:
         raise ValueError(
             f"{text!r} names no symmetry: write 'O(3)', 'SO(1,3)', 'O(3), broken along (0, 0, 1)', "
-            "'O(3) about (0.5, -0.3, 0.8)' or 'O(3) on x1, O(1,2) on x2'"
+            "'O(3) about (0.5, -0.3, 0.8)', 'O(3) on x1, O(1,2) on x2', 'Sp(4)' or 'U(2)'"
         )
     form, special = _named(match["group"], text)
     directions = [_numbers(s, text) for s in re.findall(r"\(([^()]*)\)", match["directions"] or "")]
     origin = None if match["origin"] is None else _numbers(match["origin"], text)
     return {"forms": form, "special": special, "directions": directions or None, "origin": origin}
+
+
+def _of_skew(rank: int, zero: int, p: int, q: int) -> dict[str, Any]:
+    """Sp of Σ x_i∧x_{m+i}, or the unitary group of Σ ±|x_i + i x_{m+i}|²."""
+    if rank:
+        return {"forms": None, "skew": SkewForm.canonical(rank, zero)}
+    if p + q < 1:
+        raise ValueError("U(0) is no group: write 'U(2)' or 'U(1,1)'")
+    signs = torch.tensor([1.0] * p + [-1.0] * q, dtype=torch.float64)
+    J = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
+    return {"forms": QuadraticForm(torch.diag(signs.repeat(2))), "skew": torch.kron(J, torch.diag(signs))}
 
 
 def _several(text: str) -> dict[str, Any]:
@@ -91,5 +107,6 @@ def _numbers(inside: str, text: str) -> list[float]:
         raise ValueError(f"({inside}) in {text!r} is no vector of numbers") from None
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
+    """Names with commas and an "and"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -20,6 +20,8 @@ from gortho.groups import random_generator
 NULL_DIRECTION = 1e-8
 #: … and below this their group is sampled by exponentials: with nearly null vectors split off, elements are huge.
 NEARLY_NULL = 0.02
+#: Directions count as dependent, components of one as zero, and two values as equal, to this share of their size.
+SAME = 1e-9
 
 
 class Stabiliser:
@@ -128,3 +130,35 @@ class Stabiliser:
                 w = column @ self._across
                 found.append((float(value), eye - 2 * torch.outer(w, w * self._J) / value))
         return [mirror for _, mirror in found]
+
+
+def unit_directions(given: Any, n: int) -> Tensor:
+    """Directions of length one and sign plus, if they are independent."""
+    if given is None or len(given) == 0:
+        return torch.zeros(0, n, dtype=torch.float64)
+    s = checks.as_tensor(given, "directions", integers=True).double()
+    checks.require_finite(s, "directions")
+    if s.ndim != 2 or s.shape[1] != n:
+        raise ValueError(f"directions have shape {tuple(s.shape)}: give (d, {n}), one row for each")
+    length = s.norm(dim=1, keepdim=True)
+    if bool((length == 0).any()):
+        raise ValueError("a direction is zero, which every map leaves alone: leave it out")
+    # a stored direction must come back to the last bit
+    s = torch.where((length - 1).abs() > 1e-14, s / length, s)
+    if len(s) > n or float(torch.linalg.svdvals(s)[-1]) <= SAME:
+        raise ValueError(
+            f"{len(s)} directions are not independent: what keeps some keeps the others, give fewer"
+        )
+    first = (s.abs() > SAME).to(torch.int8).argmax(1, keepdim=True)
+    return s * s.gather(1, first).sign()
+
+
+def check_forms(forms: tuple[QuadraticForm, ...], spaces: tuple[int, ...]) -> None:
+    """Refuse forms without vectors, and vectors without a form."""
+    if not forms:
+        raise ValueError("there is no form: give at least one")
+    if set(spaces) != set(range(len(forms))) and (spaces or len(forms) > 1):
+        raise ValueError(
+            f"spaces = {list(spaces)} for {len(forms)} form(s): give the number of its form, 0 to {len(forms) - 1}, "
+            "for each vector of a sample, and every form a vector"
+        )

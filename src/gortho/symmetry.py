@@ -2,7 +2,7 @@
 
 The simplest symmetry is O(A) of one form. A law may keep less of it: rotations but no reflections (SO(A)), only the
 maps that leave given directions alone, only maps about an origin other than zero. Or vectors of several kinds may have
-a form each.
+a form each. Or a skew form is kept, in place of a quadratic one (Sp) or beside it (unitary groups).
 """
 
 from __future__ import annotations
@@ -17,55 +17,63 @@ from torch import Tensor
 from gortho import checks, notation
 from gortho.forms import QuadraticForm
 from gortho.groups import random_generator
-from gortho.stabiliser import Stabiliser
-
-#: Directions count as dependent, components of one as zero, and two values as equal, to this share of their size.
-SAME = 1e-9
+from gortho.skew import SkewForm
+from gortho.stabiliser import SAME, Stabiliser, check_forms, unit_directions
+from gortho.symplectic import SymplecticGroup, UnitaryGroup
 
 
 class Symmetry:
     """The group that a law keeps: x ↦ c + g(x - c), with g in O(A) or SO(A) and g s = s for fixed directions s.
 
     Args:
-        forms: a `QuadraticForm` or matrix, or several of one dimension.
+        forms: a `QuadraticForm` or matrix, or several, one for each kind of vector; None with a skew form alone.
+            Where their dimensions differ, shorter vectors are filled up with zeros (`gortho.samples.side_by_side`).
         spaces: with several forms, the number of the form of each vector of a sample: ``[0, 0, 1]``.
         special: only maps with det g = 1, which keep left and right apart: SO(A).
         directions: fixed vectors s ``(d, n)``, independent of each other. Their lengths and signs mean nothing, and
             are chosen here: |s| = 1, first component that is not zero positive.
         origin: the fixed point c ``(n,)``; None for zero.
+        skew: a `SkewForm` or skew matrix ω that is kept, too. Alone it gives Sp(ω), beside a compatible form a unitary
+            group.
 
     >>> gravity = Symmetry(QuadraticForm.euclidean(3), directions=[[0, 0, -9.8]])
     >>> print(gravity, "|", gravity.residual_name)
     O(3), broken along (0.00, 0.00, 1.00) | O(2)
     >>> Symmetry.parse("SO(1,3)") == Symmetry(QuadraticForm.minkowski(), special=True)
     True
+    >>> print(Symmetry(skew=SkewForm.canonical(4)), Symmetry(QuadraticForm.euclidean(4), skew=SkewForm.canonical(4)))
+    Sp(4) U(2)
     """
 
-    __slots__ = ("_directions", "_origin", "forms", "spaces", "special")
+    __slots__ = ("_directions", "_origin", "forms", "skew", "spaces", "special")
     forms: tuple[QuadraticForm, ...]
     spaces: tuple[int, ...]
     special: bool
+    skew: SkewForm | None
 
     def __init__(
         self,
-        forms: Any,
+        forms: Any = None,
         *,
         spaces: Sequence[int] = (),
         special: bool = False,
         directions: Any = None,
         origin: Any = None,
+        skew: Any = None,
     ):
         several = isinstance(forms, (list, tuple)) and all(isinstance(f, QuadraticForm) for f in forms)
-        given = tuple(forms) if several else (forms,)
+        given = () if forms is None else tuple(forms) if several else (forms,)
         values = {
             "forms": tuple(f if isinstance(f, QuadraticForm) else QuadraticForm(f) for f in given),
             "spaces": tuple(int(s) for s in spaces),
             "special": bool(special),
+            "skew": skew if skew is None or isinstance(skew, SkewForm) else SkewForm(skew),
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
-        _check_forms(self.forms, self.spaces)
-        object.__setattr__(self, "_directions", _directions(directions, self.n))
+        if self.skew is None or self.forms:
+            check_forms(self.forms, self.spaces)
+        object.__setattr__(self, "_directions", unit_directions(directions, self.n))
         if origin is not None:
             origin = checks.vectors(origin, self.n, "origin").double().clone()
             if origin.ndim != 1:
@@ -78,6 +86,14 @@ class Symmetry:
 
     def _check_what_breaks(self) -> None:
         broken = self.special or self.origin is not None or len(self.directions) > 0
+        if self.skew is not None:
+            if broken or self.spaces or len(self.forms) > 1:
+                raise ValueError(
+                    "a skew form is supported alone or beside one quadratic form: leave out special, directions, "
+                    "origin and spaces"
+                )
+            self._group()  # raises where the two are not compatible
+            return
         if len(self.forms) > 1 and broken:
             raise ValueError(
                 "several forms are supported for full groups O(A) only: leave out special, directions and origin"
@@ -90,9 +106,11 @@ class Symmetry:
 
     @classmethod
     def of(cls, symmetry: Any) -> Symmetry:
-        """Read a symmetry: one already, its name ("SO(3)"), or a form, whose whole group O(A) is meant."""
+        """Read a symmetry: one already, its name ("SO(3)"), or a form, whose whole group O(A) or Sp(ω) is meant."""
         if isinstance(symmetry, str):
             return cls.parse(symmetry)
+        if isinstance(symmetry, SkewForm):
+            return cls(skew=symmetry)
         return symmetry if isinstance(symmetry, Symmetry) else cls(symmetry)
 
     # The value
@@ -100,6 +118,8 @@ class Symmetry:
     @property
     def form(self) -> QuadraticForm:
         """The form; with several, the first."""
+        if not self.forms:
+            raise ValueError(f"{self} keeps no quadratic form: see its skew form, symmetry.skew")
         return self.forms[0]
 
     def form_of(self, space: int) -> QuadraticForm:
@@ -110,8 +130,13 @@ class Symmetry:
 
     @property
     def n(self) -> int:
-        """Dimension of the vectors."""
-        return self.form.n
+        """Dimension of the vectors; of several kinds, of the longest."""
+        return max(form.n for form in self.forms) if self.skew is None else self.skew.n
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """Dimensions of the vectors, kind by kind."""
+        return tuple(form.n for form in self.forms) if self.skew is None else (self.skew.n,)
 
     @property
     def directions(self) -> Tensor:
@@ -127,11 +152,14 @@ class Symmetry:
     @property
     def plain(self) -> bool:
         """Whether it is O(A) of one form and nothing else."""
-        return len(self.forms) == 1 and not self.special and self.origin is None and not len(self.directions)
+        bare = not self.special and self.skew is None and self.origin is None
+        return len(self.forms) == 1 and bare and not len(self.directions)
 
     @property
     def group_name(self) -> str:
-        """The group before directions break it: "O(3)", "SO(1,3)", "O(3) × O(1,2)"."""
+        """The group before directions break it: "O(3)", "SO(1,3)", "O(3) × O(1,2)", "Sp(4)", "U(2)"."""
+        if self.skew is not None:
+            return self._group().name
         return " × ".join(("S" if self.special else "") + form.group_name for form in self.forms)
 
     @property
@@ -141,28 +169,33 @@ class Symmetry:
 
     # The group
 
-    def _group(self) -> Stabiliser:
+    def _group(self) -> Stabiliser | SymplecticGroup | UnitaryGroup:
+        if self.skew is not None:
+            return UnitaryGroup(self.form, self.skew) if self.forms else SymplecticGroup(self.skew)
         return Stabiliser(self.form, self.directions, self.special)
 
     @property
     def generators(self) -> Tensor:
         """A basis of the residual Lie algebra, float64 ``(m, n, n)``; of several forms ``(m, forms, n, n)``."""
-        if len(self.forms) == 1:
+        if len(self.forms) <= 1:
             return self._group().algebra()
         found = []
         for place, form in enumerate(self.forms):
             own = form.group().algebra()
             spread = own.new_zeros(len(own), len(self.forms), self.n, self.n)
-            spread[:, place] = own
+            spread[:, place, : form.n, : form.n] = own
             found.append(spread)
         return torch.cat(found)
 
     def contains(self, g: Any, tolerance: float = 1e-10) -> Tensor:
         """Whether linear parts ``(..., n, n)``, of several forms ``(..., forms, n, n)``, are in the group; bool."""
-        if len(self.forms) == 1:
+        if len(self.forms) <= 1:
             return self._group().contains(g, tolerance)
         g = self._elements(g)
-        each = [form.group().contains(g[..., i, :, :], tolerance) for i, form in enumerate(self.forms)]
+        each = [
+            form.group().contains(g[..., i, : form.n, : form.n], tolerance)
+            for i, form in enumerate(self.forms)
+        ]
         return torch.stack(each).all(0)
 
     def _elements(self, g: Any) -> Tensor:
@@ -173,10 +206,13 @@ class Symmetry:
 
     def sample(self, k: int, seed: int | torch.Generator = 0, max_boost: float = 1.0) -> Tensor:
         """``k`` random elements of the residual group: their linear parts, as `contains` and `act` take them."""
-        if len(self.forms) == 1:
+        if len(self.forms) <= 1:
             return self._group().sample(k, seed, max_boost)
         generator = random_generator(seed)
-        return torch.stack([form.group().sample(k, generator, max_boost) for form in self.forms], 1)
+        g = torch.eye(self.n, dtype=torch.float64).repeat(k, len(self.forms), 1, 1)
+        for place, form in enumerate(self.forms):
+            g[:, place, : form.n, : form.n] = form.group().sample(k, generator, max_boost)
+        return g
 
     def act(self, g: Any, x: Any, axial: Sequence[int] = ()) -> Tensor:
         """The tuples ``(..., p, n)`` moved by g: c + g(x_i - c), with g of the space of x_i, and det g for axial x_i.
@@ -207,6 +243,10 @@ class Symmetry:
 
     def in_basis(self, T: Any) -> Symmetry:
         """The same symmetry in other coordinates z = Tx: forms T⁻ᵀAT⁻¹, directions Ts, origin Tc (M18)."""
+        if len(set(self.dims)) > 1:
+            raise ValueError(
+                f"{self} has vectors of {list(self.dims)} components: change the basis form by form"
+            )
         T = checks.square(T, "T", self.n).double()
         back, c = torch.linalg.inv(T), self.origin
         return Symmetry(
@@ -215,6 +255,7 @@ class Symmetry:
             special=self.special,
             directions=self.directions @ T.mT,
             origin=None if c is None else T @ c,
+            skew=None if self.skew is None else self.skew.in_basis(T),
         )
 
     # Comparing, printing and storing
@@ -224,6 +265,8 @@ class Symmetry:
         if not isinstance(other, Symmetry):
             return NotImplemented
         if (self.n, self.spaces, self.special) != (other.n, other.spaces, other.special):
+            return False
+        if self.skew != other.skew:
             return False
         if self.forms != other.forms or len(self.directions) != len(other.directions):
             return False
@@ -239,6 +282,8 @@ class Symmetry:
         return hash((self.forms, self.spaces, self.special, len(self.directions)))
 
     def __str__(self) -> str:
+        if self.skew is not None:
+            return self.group_name
         return notation.write(self.forms, self.spaces, self.special, self.directions, self.origin)
 
     def __repr__(self) -> str:
@@ -247,11 +292,13 @@ class Symmetry:
             "special": self.special,
             "directions": self.directions.tolist(),
             "origin": None if self.origin is None else self.origin.tolist(),
+            "skew": self.skew,
         }
         given = "".join(
             f", {key}={value!r}" for key, value in options.items() if value not in ([], False, None)
         )
-        return f"Symmetry({list(self.forms) if len(self.forms) > 1 else self.form!r}{given})"
+        forms = (self.forms[0] if len(self.forms) == 1 else list(self.forms)) if self.forms else None
+        return f"Symmetry({forms!r}{given})"
 
     @classmethod
     def parse(cls, text: str) -> Symmetry:
@@ -272,6 +319,7 @@ class Symmetry:
             "special": self.special,
             "directions": self.directions.tolist(),
             "origin": None if self.origin is None else self.origin.tolist(),
+            "skew": None if self.skew is None else json.loads(self.skew.to_json()),
         }
         return json.dumps(content)
 
@@ -281,7 +329,9 @@ class Symmetry:
         try:
             content = json.loads(text)
             forms = [QuadraticForm.from_json(json.dumps(form)) for form in content.pop("forms")]
-            return cls(forms, **content)
+            skew = content.pop("skew", None)
+            skew = None if skew is None else SkewForm.from_json(json.dumps(skew))
+            return cls(forms or None, skew=skew, **content)
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"this is not a symmetry written by to_json ({error!r}): {text[:60]!r}"
@@ -289,36 +339,3 @@ class Symmetry:
 
     def __reduce__(self) -> tuple:
         return Symmetry.from_json, (self.to_json(),)
-
-
-def _check_forms(forms: tuple[QuadraticForm, ...], spaces: tuple[int, ...]) -> None:
-    if not forms or len({form.n for form in forms}) > 1:
-        raise ValueError(
-            f"forms in {[form.n for form in forms]} dimensions: give at least one, all of the same dimension"
-        )
-    if set(spaces) != set(range(len(forms))) and (spaces or len(forms) > 1):
-        raise ValueError(
-            f"spaces = {list(spaces)} for {len(forms)} form(s): give the number of its form, 0 to {len(forms) - 1}, "
-            "for each vector of a sample, and every form a vector"
-        )
-
-
-def _directions(given: Any, n: int) -> Tensor:
-    """Directions of length one and sign plus, if they are independent."""
-    if given is None or len(given) == 0:
-        return torch.zeros(0, n, dtype=torch.float64)
-    s = checks.as_tensor(given, "directions", integers=True).double()
-    checks.require_finite(s, "directions")
-    if s.ndim != 2 or s.shape[1] != n:
-        raise ValueError(f"directions have shape {tuple(s.shape)}: give (d, {n}), one row for each")
-    length = s.norm(dim=1, keepdim=True)
-    if bool((length == 0).any()):
-        raise ValueError("a direction is zero, which every map leaves alone: leave it out")
-    # a stored direction must come back to the last bit
-    s = torch.where((length - 1).abs() > 1e-14, s / length, s)
-    if len(s) > n or float(torch.linalg.svdvals(s)[-1]) <= SAME:
-        raise ValueError(
-            f"{len(s)} directions are not independent: what keeps some keeps the others, give fewer"
-        )
-    first = (s.abs() > SAME).to(torch.int8).argmax(1, keepdim=True)
-    return s * s.gather(1, first).sign()

@@ -58,7 +58,7 @@ def equivariance_error(
     if x is None:
         raise ValueError("x is missing: give inputs to test on, shape (batch, ..., n)")
     symmetry, target = Symmetry.of(form), as_rep(rep_out)
-    n = symmetry.n
+    n = symmetry.n if len(symmetry.forms) < 2 else symmetry.dims[output_space]
     x = checks.as_tensor(x, "x").detach().to(torch.float64)
     checks.require_finite(x, "x")
     move = _mover(symmetry, rep_in, x)
@@ -75,7 +75,7 @@ def equivariance_error(
     worst = 0.0
     for g in symmetry.sample(samples, seed, max_boost):
         moved = run(move(g))
-        expected = target.act(g if g.ndim == 2 else g[output_space], value)
+        expected = target.act(g if g.ndim == 2 else g[output_space, :n, :n], value)
         worst = max(
             worst, *(_relative(m, e) for m, e in zip(*(_parts(v, target, n) for v in (moved, expected))))
         )

@@ -367,3 +367,42 @@ def test_other_networks_refuse_what_they_would_break(net):
         with pytest.raises(ValueError, match="use EquivariantNet"):
             net(points=3, **options)
     assert net("O(3)", 2).form.value() == EUCLIDEAN
+
+
+@settings(max_examples=25)
+@given(
+    forms([s for s in REGULAR if sum(s) <= 4]),
+    forms([s for s in REGULAR if sum(s) <= 3]),
+    st.sampled_from(["scalar", "vector", "covector", "bilinear"]),
+    st.sampled_from([0, 40]),
+    seeds,
+)
+def test_spaces_of_different_dimension(one, other, output, features, seed):
+    """Each kind of vector keeps its own form, whatever its dimension, and no other of that dimension."""
+    symmetry = Symmetry([one, other], spaces=[0, 1, 0, 1])
+    assert symmetry.dims == (one.n, other.n) and symmetry.n == max(one.n, other.n)
+    assert Symmetry.from_json(symmetry.to_json()) == symmetry == Symmetry([one, other], spaces=[0, 1, 0, 1])
+    assert str(Symmetry.parse(str(symmetry))) == str(symmetry)
+    assert bool(symmetry.contains(symmetry.sample(3, seed)).all())
+    assert len(symmetry.generators) == sum(n * (n - 1) // 2 for n in symmetry.dims)
+    x = normal(BATCH, 4, symmetry.n, seed=seed)
+    x[:, 0::2, one.n :], x[:, 1::2, other.n :] = 0.0, 0.0
+    for space, form in enumerate((one, other)):
+        net = EquivariantNet(symmetry, 4, output, width=8, depth=1, output_space=space, features=features)
+        net = stir(net, seed=5).double()
+        net.calibrate(x, torch.zeros(BATCH, *net.rep.shape(form.n), dtype=torch.float64))
+        assert net(x).shape[1:] == net.rep.shape(form.n)
+        assert equivariance_error(net, symmetry, "vector", output, x, output_space=space) <= EXACT
+
+
+def test_and_no_other_form_of_a_space():
+    symmetry = Symmetry([EUCLIDEAN, QuadraticForm([[1, 0], [0, -1]])], spaces=[0, 1, 1])
+    x = normal(30, 3, 3)
+    x[:, 1:, 2] = 0.0
+    net = stir(EquivariantNet(symmetry, 3, "vector"), seed=5).double()
+    net.calibrate(x, torch.zeros(30, 3, dtype=torch.float64))
+    other = Symmetry([EUCLIDEAN, QuadraticForm.euclidean(2)], spaces=[0, 1, 1])
+    assert equivariance_error(net, symmetry, "vector", "vector", x) <= EXACT
+    assert equivariance_error(net, other, "vector", "vector", x) > BROKEN
+    with pytest.raises(ValueError, match="form by form"):
+        symmetry.in_basis(torch.eye(3))

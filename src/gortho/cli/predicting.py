@@ -73,13 +73,15 @@ def check(ctx: click.Context, run: Path, file: Path, as_json: bool, **columns: A
     else:
         for notice in data.notices:
             click.echo(f"note: {as_options(notice)}", err=True)
-        click.echo(f"{run} ({found.candidate}) on {result.samples} samples of {file.name}")
+        click.echo(
+            f"{run} ({found.law()}   [{found.group_of_law}]) on {result.samples} samples of {file.name}"
+        )
         click.echo(str(result))
     ctx.exit(0 if result.holds else 1)
 
 
 def _warn(found: Discovery) -> None:
-    if found.form is None:
+    if found.symmetry is None:
         click.echo(
             f"Warning: the form of this run was not accepted ({found.verdict}): {found.reason}", err=True
         )

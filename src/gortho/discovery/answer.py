@@ -29,6 +29,7 @@ from gortho.nn.framed import InFrame
 from gortho.report.words import spoken
 from gortho.samples.frame import form_distance
 from gortho.samples.values import Samples
+from gortho.symmetry import Symmetry
 
 #: Held-out samples that the report shows.
 SHOWN = 2_000
@@ -165,7 +166,7 @@ def _shown(posed: Posed, c: Comparison, network: InFrame | None, form: Quadratic
     }
 
 
-def _models(c: Comparison, form: QuadraticForm) -> tuple[tuple[Model, str, str], ...]:
+def _models(c: Comparison, form: QuadraticForm | Symmetry) -> tuple[tuple[Model, str, str], ...]:
     return (
         (c.own, f"equivariant, {spoken(form.group_name)}", "respects the form exactly"),
         (c.twin, f"best of the invariants ({c.twin.name})", "chosen on validation data"),
@@ -173,7 +174,7 @@ def _models(c: Comparison, form: QuadraticForm) -> tuple[tuple[Model, str, str],
     )
 
 
-def _errors(posed: Posed, c: Comparison, form: QuadraticForm) -> tuple[tuple[Peer, ...], Tensor]:
+def _errors(posed: Posed, c: Comparison, form: QuadraticForm | Symmetry) -> tuple[tuple[Peer, ...], Tensor]:
     """Mean squared errors in the given coordinates, and the predictor's values."""
     test, unit = posed.given.held_out, posed.given.train.units[1]  # squares stay in range
     mean = (posed.given.train.y / unit).mean(0)

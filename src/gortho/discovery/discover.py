@@ -27,6 +27,7 @@ from gortho.discovery.predictor import Kind, committee, final_predictor
 from gortho.discovery.result import Discovery
 from gortho.discovery.search import Interrupted, as_good
 from gortho.discovery.settings import Settings
+from gortho.discovery.several import discover_several
 from gortho.discovery.spreads import without_noise_eigenvalues
 from gortho.discovery.targets import Errors
 from gortho.discovery.twins import compare
@@ -38,6 +39,7 @@ from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm
 from gortho.reps import Rep
 from gortho.samples.door import enter, frame_columns, hopeless
+from gortho.samples.spaces import are_spaces, side_by_side
 from gortho.samples.values import Samples
 
 #: Called with the stage, the share of the whole work done, and a line on the leading form.
@@ -71,7 +73,8 @@ def discover(
     """Is there a quadratic form whose group the data respects? Which one, how sure, and a predictor that respects it.
 
     Args:
-        X: vectors ``(N, n)`` or tuples of vectors ``(N, p, n)``.
+        X: vectors ``(N, n)`` or tuples of vectors ``(N, p, n)``; or a list of such arrays, one for each kind of vector,
+            which may have different dimensions.
         y: targets, shaped as the output needs: ``(N,)`` scalar or labels, ``(N, n)`` vector or covector, ``(N, n, n)``
             conjugation, bilinear or form.
         output: how the targets transform: a name, a sum of names, or a rep object; "class" for labels.
@@ -104,6 +107,11 @@ def discover(
     if not 0 <= tolerance < 1:
         raise ValueError(f"tolerance = {tolerance}: give a share of the variance, from 0 to 1")
     clock, seed = Clock(time_budget), checks.seed(seed)
+    dims: tuple[int, ...] = ()
+    if are_spaces(X):
+        if spaces:
+            raise ValueError("X is a list of arrays, one for each kind of vector: leave out spaces")
+        X, spaces, dims = side_by_side(X)
     if settings is not None and not isinstance(settings, Settings):
         raise TypeError(f"settings is a {type(settings).__name__}: give gortho.Settings(...)")
     # A survey has thinned its rows to the budget already.
@@ -139,6 +147,16 @@ def discover(
             provenance=provenance(samples, seed, clock, tolerance=tolerance),
             notices=tuple(notices),
         )
+    if len(set(dims)) > 1:
+        if samples.classes or set_like or any((asked.axial, asked.odd)):
+            raise ValueError(
+                "vectors of different dimension are supported for numbers, ordered and polar vectors: leave out "
+                "classes, set_like, axial and odd outputs"
+            )
+        with one_thread():
+            return discover_several(
+                samples, asked.spaces, dims, settings or Settings(), seed, clock, notices, tolerance
+            )
     kind = Errors.ABSOLUTE if samples.classes else as_errors(errors)  # labels are right or wrong
     with one_thread():
         posed = Posed.of(samples, seed, known, whole=len(samples) == len(X))

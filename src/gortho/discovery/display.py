@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,18 @@ SHOWN = 2_000
 def short(found: Any) -> str:
     """One line: ``<Discovery FOUND: O(1,2), confidence 0.98, 400 samples in 3 dimensions>``."""
     p = found.provenance
-    what = "no form" if found.candidate is None else spoken(str(found.symmetry or found.candidate.group_name))
-    sure = f", confidence {found.confidence:.2f}" if found.form is not None else ""
+    nothing = "no form" if found.candidate is None else found.candidate.group_name
+    what = spoken(str(found.symmetry or nothing))
+    sure = f", confidence {found.confidence:.2f}" if found.symmetry is not None else ""
     return f"<Discovery {found.verdict.name}: {what}{sure}, {p.samples} samples in {p.n} dimensions>"
 
 
 def _half(found: Any) -> np.ndarray | None:
     return None if found.entry_errors is None else found.interval_factor * found.entry_errors
+
+
+def _skew_half(found: Any) -> np.ndarray:
+    return found.interval_factor * np.array(found.wider.skew_errors)
 
 
 def symbol(name: str) -> str:
@@ -55,60 +61,81 @@ def _escaped(text: str) -> str:
 
 def latex(found: Any, digits: int = 2) -> str:
     """The law in LaTeX, without dollar signs; "" without a candidate."""
-    if found.candidate is None:
-        return ""
-    names, text = [symbol(name) for name in found.names], ""
-    for i, j, value in found.candidate.terms(_half(found)):
+    names, laws = [symbol(name) for name in found.names], []
+    if found.candidate is not None:
+
+        def product(i: int, j: int) -> str:
+            return f"{names[i]}^{{2}}" if i == j else f"{names[i]}\\,{names[j]}"
+
+        laws.append("q(x) = " + _latex_sum(found.candidate.terms(_half(found)), product, digits))
+    if found.skew is not None:
+        terms = found.skew.terms(_skew_half(found))
+        laws.append(
+            "\\omega(x, y) = " + _latex_sum(terms, lambda i, j: f"{names[i]} \\wedge {names[j]}", digits)
+        )
+    return ",\\; ".join(laws)
+
+
+def _latex_sum(terms: list[tuple[int, int, float]], product: Callable[[int, int], str], digits: int) -> str:
+    text = ""
+    for i, j, value in terms:
         sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
         number = f"{abs(value):.{digits}f}" if abs(value) >= 0.3 else f"{abs(value):.{digits + 1}g}"
         mantissa, _, exponent = number.partition("e")
         number = f"{mantissa} \\cdot 10^{{{int(exponent)}}}" if exponent else mantissa
-        product = f"{names[i]}^{{2}}" if i == j else f"{names[i]}\\,{names[j]}"
-        text += f"{sign}{number}\\,{product}"
-    return f"q(x) = {text}"
+        text += f"{sign}{number}\\,{product(i, j)}"
+    return text
 
 
 def sympy_form(found: Any, digits: int | None = None) -> Any:
-    """The law as a sympy expression of symbols with the coordinates' names, rounded to so many significant digits."""
+    """The law as a sympy expression of symbols with the coordinates' names, rounded to so many significant digits.
+
+    Of a skew form alone, ω(x, y), with y's symbols primed.
+    """
     try:
         import sympy
     except ImportError:
         raise ImportError("found.sympy() needs sympy: pip install sympy") from None
-    if found.candidate is None:
+    if found.candidate is None and found.skew is None:
         raise ValueError(f"there is no form: the verdict is {found.verdict} ({found.reason})")
-    symbols = [sympy.Symbol(name, real=True) for name in found.names]
-    parts = [
-        (sympy.Float(value) if digits is None else sympy.Float(value, digits)) * symbols[i] * symbols[j]
-        for i, j, value in found.candidate.terms(_half(found))
-    ]
+    x, y = ([sympy.Symbol(name + mark, real=True) for name in found.names] for mark in ("", "'"))
+
+    def number(value: float) -> Any:
+        return sympy.Float(value) if digits is None else sympy.Float(value, digits)
+
+    if found.candidate is not None:
+        parts = [number(value) * x[i] * x[j] for i, j, value in found.candidate.terms(_half(found))]
+    else:
+        terms = found.skew.terms(_skew_half(found))
+        parts = [number(value) * (x[i] * y[j] - x[j] * y[i]) for i, j, value in terms]
     return sympy.Add(*parts)
 
 
 def as_html(found: Any) -> str:
     """Verdict, law and form as a piece of HTML, for notebooks."""
     rows = [f"<p><b>{found.verdict.name}</b>: {html.escape(found.headline())}</p>"]
-    form = found.candidate
-    if form is not None:
-        label = "law" if found.form is not None else "best candidate, not accepted"
-        rows.append(f"<p>{label}: {html.escape(found.law())} [{html.escape(spoken(form.group_name))}]</p>")
-        rows.append(_matrix(found))
+    if law := found.law():
+        label = "law" if found.symmetry is not None else "best candidate, not accepted"
+        rows.append(f"<p>{label}: {html.escape(law)} [{html.escape(found.group_of_law)}]</p>")
+    if found.candidate is not None:
+        rows.append(_matrix("A", found.candidate.matrix.numpy(), _half(found), found.names))
+    if found.skew is not None:
+        rows.append(_matrix("ω", found.skew.matrix.numpy(), _skew_half(found), found.names))
     rows.append(f"<p>why: {html.escape(found.reason)}<br>next: {html.escape(found.advice)}</p>")
     rows += [f"<p>note: {html.escape(notice)}</p>" for notice in found.notices]
     return "<div>" + "".join(rows) + "</div>"
 
 
-def _matrix(found: Any) -> str:
-    assert found.candidate is not None
-    A, half = found.candidate.matrix.numpy(), _half(found)
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in found.names)
+def _matrix(label: str, A: np.ndarray, half: np.ndarray | None, names: tuple[str, ...]) -> str:
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
     body = ""
-    for i, name in enumerate(found.names):
+    for i, name in enumerate(names):
         cells = [
             f"{A[i, j]:.3g}" + ("" if half is None or not np.isfinite(half[i, j]) else f" ± {half[i, j]:.1g}")
             for j in range(len(A))
         ]
         body += f"<tr><th>{html.escape(name)}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-    return f"<table><tr><th>A (± 95 %)</th>{head}</tr>{body}</table>"
+    return f"<table><tr><th>{label} (± 95 %)</th>{head}</tr>{body}</table>"
 
 
 def _confusion(axes: Any, found: Any) -> None:
@@ -127,22 +154,23 @@ def figure(found: Any) -> Any:
         from matplotlib.figure import Figure
     except ImportError:
         raise ImportError("found.plot() needs matplotlib: pip install 'gortho[report]'") from None
-    if found.candidate is None:
+    if found.candidate is None and found.skew is None:
         raise ValueError(f"there is nothing to plot: the verdict is {found.verdict} ({found.reason})")
     drawn = Figure(figsize=(11, 3.6), layout="constrained")
     left, middle, right = drawn.subplots(1, 3)
-    A, names = found.candidate.matrix.numpy(), found.names
+    names, form = found.names, found.candidate
+    A = (found.skew if form is None else form).matrix.numpy()
     size = np.abs(A).max()
     drawn.colorbar(left.imshow(A, cmap="RdBu_r", vmin=-size, vmax=size), ax=left)
     left.set_xticks(range(len(A)), names)
     left.set_yticks(range(len(A)), names)
-    left.set_title(f"{found.verdict.name}: {spoken(found.candidate.group_name)}")
-    values = found.candidate.eigenvalues.numpy()
+    left.set_title(f"{found.verdict.name}: {found.group_of_law}")
+    values = np.linalg.svd(A, compute_uv=False) if form is None else form.eigenvalues.numpy()
     half = None if found.eigenvalue_errors is None else found.interval_factor * found.eigenvalue_errors
     middle.errorbar(range(len(values)), values, yerr=half, fmt="o", capsize=3)
     middle.axhline(0, color="grey", linewidth=0.8)
     middle.set_xticks(range(len(values)))
-    middle.set_title("eigenvalues (95 %)")
+    middle.set_title("singular values" if form is None else "eigenvalues (95 %)")
     if found.held_out is not None and found.classes:
         _confusion(right, found)
     elif found.held_out is not None:

@@ -27,6 +27,12 @@ def _twins(found: Discovery) -> list[TwinRow]:
     ]
 
 
+def _generators(found: Discovery) -> np.ndarray | None:
+    """The generators as matrices: of several spaces, each moves the vectors of one."""
+    made = found.generators
+    return made if made is None or made.ndim == 3 else made.sum(1)
+
+
 def _noise(found: Discovery) -> str:
     noise = found.defect.noise
     return "" if noise is None else f"{100 * noise.share:.2g} % of the variance, from {noise.source}"
@@ -47,15 +53,19 @@ def report_data(found: Discovery) -> ReportData:
         confidence_note=CONFIDENCE_NOTE,
         law=found.law(digits=3),
         names=list(found.names),
-        group_name="" if form is None else spoken(form.group_name),
+        group_name=found.group_of_law,
         signature=None if form is None else tuple(form.signature),  # type: ignore[arg-type]
         matrix=None if form is None else form.matrix.numpy(),
         matrix_low=low,
         matrix_high=high,
+        skew=None if found.skew is None else found.skew.matrix.numpy(),
+        skew_half=None
+        if found.wider is None or not found.wider.skew_errors
+        else found.interval_factor * np.array(found.wider.skew_errors),
         eigenvalues=None if form is None else form.eigenvalues.numpy(),
         eigenvalues_low=values_low,
         eigenvalues_high=values_high,
-        generators=found.generators,
+        generators=_generators(found),
         output=found.output,
         true=None if found.held_out is None else found.held_out[0],
         predicted=None if found.held_out is None else found.held_out[1],

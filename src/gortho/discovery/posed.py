@@ -36,6 +36,7 @@ class Posed:
     x_unit: float = 1.0
     known: Survey | None = None  # of all rows, where the samples are some of them
     whole: bool = True  # whether every row that was given is among the samples
+    frames: tuple[Frame, ...] = ()  # of the kinds of vectors, where their dimensions differ
 
     @classmethod
     def of(cls, samples: Samples, seed: int, known: Survey | None = None, whole: bool = True) -> Posed:

@@ -16,7 +16,6 @@ from gortho.discovery.models import paired_p, squared_errors
 from gortho.discovery.projection import LEAST_DAMPING, Projection
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
-from gortho.nn.form import FixedForm
 from gortho.reps import Rep, as_rep
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
@@ -68,11 +67,11 @@ class Fitted:
     ended: Ended = Ended.DONE
 
 
-def build_network(form: QuadraticForm, output: Any, options: dict[str, Any]) -> EquivariantNet:
+def build_network(form: QuadraticForm | None, output: Any, options: dict[str, Any]) -> EquivariantNet:
     """The predictor's architecture around a frozen form, or the symmetry among the options, in float64."""
     options = dict(options)
     wider = options.pop("symmetry", None)
-    what = FixedForm(form) if wider is None else Symmetry.from_json(wider)
+    what = form if wider is None else Symmetry.from_json(wider)
     return EquivariantNet(what, output=as_rep(output), **options).double().eval()
 
 

@@ -26,6 +26,8 @@ from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.report.words import moves, spoken, with_interval
 from gortho.samples.door import as_tuples, by_name, split_scalars
+from gortho.samples.spaces import are_spaces, side_by_side
+from gortho.skew import SkewForm
 from gortho.symmetry import Symmetry
 from gortho.testing import equivariance_error
 from gortho.training import predict
@@ -157,7 +159,7 @@ class Discovery:
 
     @property
     def form(self) -> QuadraticForm | None:
-        """The discovered form; None unless the verdict is FOUND."""
+        """The discovered form; None unless the verdict is FOUND, or where a skew form alone is kept."""
         return self.candidate if self.verdict is Verdict.FOUND else None
 
     @property
@@ -178,9 +180,14 @@ class Discovery:
     @property
     def symmetry(self) -> Symmetry | None:
         """The discovered symmetry; None unless FOUND."""
-        if self.form is None:
-            return None
-        return Symmetry.of(self.form) if self.wider is None else self.wider.symmetry
+        if self.verdict is Verdict.FOUND and self.wider is not None:
+            return self.wider.symmetry
+        return None if self.form is None else Symmetry.of(self.form)
+
+    @property
+    def skew(self) -> SkewForm | None:
+        """The discovered skew form, of symplectic and unitary groups; None unless FOUND."""
+        return None if self.symmetry is None else self.symmetry.skew
 
     @property
     def directions(self) -> np.ndarray:
@@ -228,11 +235,16 @@ class Discovery:
         return values - half, values + half
 
     def law(self, digits: int = 2) -> str:
-        """The candidate as a formula, without small terms whose interval holds zero (`QuadraticForm.law`)."""
-        if self.candidate is None:
-            return ""
+        """The candidate as a formula, without small terms whose interval holds zero (`QuadraticForm.law`).
+
+        Where there is a skew form, that too.
+        """
         half = None if self.entry_errors is None else self.interval_factor * self.entry_errors
-        return self.candidate.law(digits, half)
+        laws = [] if self.candidate is None else [self.candidate.law(digits, half)]
+        if self.skew is not None:
+            assert self.wider is not None
+            laws.append(self.wider.law(digits, self.interval_factor))
+        return ", ".join(laws)
 
     def _network(self) -> InFrame:
         if self.network is None:
@@ -260,6 +272,7 @@ class Discovery:
 
     def _values(self, X: Any, scalars: Any) -> np.ndarray:
         net = self._network()
+        X = side_by_side(X)[0] if are_spaces(X) else X
         points = as_tuples(by_name(X, self.names, self.columns, net.points))
         point, sample = split_scalars(scalars, points.shape[1] if points.ndim == 3 else 1)
         return predict(net, points, point, sample).numpy()
@@ -267,6 +280,7 @@ class Discovery:
     def equivariance_error(self, X: Any, scalars: Any = None, max_boost: float = 1.0, seed: int = 0) -> float:
         """Relative equivariance error of the predictor on given inputs, in float64."""
         net = self._network()
+        X = side_by_side(X)[0] if are_spaces(X) else X
         points = as_tuples(by_name(X, self.names, self.columns, net.points))
         given = [
             None if s is None else torch.as_tensor(s)
@@ -291,7 +305,7 @@ class Discovery:
 
     def headline(self) -> str:
         """The verdict in one sentence."""
-        if self.verdict is Verdict.FOUND and self.candidate is not None:
+        if self.verdict is Verdict.FOUND and (self.candidate is not None or self.wider is not None):
             sure = (
                 f"confidence {100 * self.confidence:.0f} %"
                 if self.confidence < 0.995
@@ -300,6 +314,7 @@ class Discovery:
             how = "nearly respects" if self.approximate else "respects"
             if self.wider is not None:
                 return f"The data {how} {self.wider.name(self.interval_factor)} ({sure})."
+            assert self.candidate is not None
             return f"The data {how} a quadratic form with group {spoken(self.candidate.group_name)} ({sure})."
         return {
             Verdict.NONE: "The data does not respect any quadratic form.",
@@ -316,9 +331,10 @@ class Discovery:
 
     def __str__(self) -> str:
         lines = [f"{self.verdict.name}: {self.headline()}"]
-        if self.candidate is not None:
+        if law := self.law():
             label = "law" if self.verdict is Verdict.FOUND else "best candidate, not accepted"
-            lines.append(f"  {label}: {self.law()}   [{spoken(self.candidate.group_name)}]")
+            lines.append(f"  {label}: {law}   [{self.group_of_law}]")
+        if self.candidate is not None:
             lines.append(f"  {self._eigenvalue_words()}")
         if self.wider is not None:
             lines += [_sentences(f"  {line}") for line in self.wider.lines(self.interval_factor)]
@@ -337,6 +353,14 @@ class Discovery:
             lines.append(f"  equivariance error of the predictor{how}: {error:.1e}")
         lines += [_sentences(f"  note: {notice}") for notice in self.notices]
         return "\n".join(lines)
+
+    @property
+    def group_of_law(self) -> str:
+        """The group of the forms in the law, whatever else there is."""
+        if self.skew is not None:
+            assert self.symmetry is not None
+            return self.symmetry.group_name
+        return "" if self.candidate is None else spoken(self.candidate.group_name)
 
     def _eigenvalue_words(self) -> str:
         assert self.candidate is not None
@@ -365,7 +389,7 @@ class Discovery:
         return display.figure(self)
 
     def _repr_latex_(self) -> str | None:
-        return f"${self.latex()}$" if self.candidate is not None else None
+        return f"${self.latex()}$" if self.latex() else None
 
     def _repr_html_(self) -> str:
         return display.as_html(self)

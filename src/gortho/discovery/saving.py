@@ -224,7 +224,9 @@ def _network_bytes(found: Discovery) -> bytes | None:
 
 def _network_of(state: dict[str, Tensor], found: Discovery) -> InFrame:
     """The predictor from its stored weights and form in the frame."""
-    net = build_network(QuadraticForm(state.pop("A")), found.output, found.network_options)
+    A = state.pop("A")
+    form = None if "symmetry" in found.network_options else QuadraticForm(A)
+    net = build_network(form, found.output, found.network_options)
     whole = InFrame(net, state["W"], float(state["unit"]), found.candidate, float(state["x_unit"]))
     derived = {k: v for k, v in whole.state_dict().items() if k.startswith(DERIVED)}
     whole.load_state_dict(state | derived)

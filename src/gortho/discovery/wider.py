@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gortho.discovery.answer import _errors as peers_of
 from gortho.discovery.answer import provenance
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import SIGNIFICANCE
@@ -16,13 +15,15 @@ from gortho.discovery.find import SEARCH_SAMPLES, VALIDATION_SAMPLES, FoundForm
 from gortho.discovery.looks import NEARLY_EXACT, SAME
 from gortho.discovery.models import paired_p, squared_errors
 from gortho.discovery.posed import Posed
-from gortho.discovery.predictor import Fitted, Kind, Parts
+from gortho.discovery.predictor import Kind, Parts
 from gortho.discovery.result import Discovery
 from gortho.discovery.search import NEAR_BEST
 from gortho.discovery.settings import Settings
-from gortho.discovery.spreads import UNDERSTATED, given_errors, spread
+from gortho.discovery.spreads import spread
 from gortho.discovery.twins import Comparison
-from gortho.discovery.verdict import MAX_UNEXPLAINED, Evidence, Verdict, confidence, judge, percent
+from gortho.discovery.verdict import MAX_UNEXPLAINED, Evidence, Verdict, judge, percent
+from gortho.discovery.wider_answer import Trial, symmetry_out, wider_answer
+from gortho.discovery.wider_claim import Claim
 from gortho.discovery.wider_claims import (
     Asked,
     aligned,
@@ -30,9 +31,7 @@ from gortho.discovery.wider_claims import (
     claims_for,
     representative,
 )
-from gortho.discovery.wider_family import Claim
-from gortho.discovery.wider_fit import certificate, compare_wide, wide_predictor
-from gortho.discovery.wider_notes import skew_note
+from gortho.discovery.wider_fit import compare_wide, wide_predictor
 from gortho.discovery.wider_readings import readings_of
 from gortho.discovery.wider_search import (
     HOPELESS,
@@ -43,8 +42,7 @@ from gortho.discovery.wider_search import (
     refitted,
     simplest,
 )
-from gortho.discovery.wider_value import Wider
-from gortho.nn.framed import InFrame
+from gortho.discovery.wider_skew import skew_spread
 from gortho.samples.frame import form_distance
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
@@ -53,11 +51,11 @@ from gortho.symmetry import Symmetry
 CLAIMS, TESTED = 3, 2
 #: A claim whose family leaves so many times more than the best free model is not put to the test.
 FAR_WORSE = 10.0
+#: Nothing else is tried beside a skew form that leaves less than this share of what the best free model does.
+CLEAR = 0.1
 #: Of a time budget, this share may be spent before wider symmetries are begun with.
 ROOM = 0.5
 NO_TIME = "the time budget leaves no room to look for symmetries other than O(A)"
-#: Coordinates of an origin below this share of its length are zero.
-ROUNDING = 1e-12
 
 
 def wanted(found: Discovery, asked: Asked) -> bool:
@@ -66,20 +64,6 @@ def wanted(found: Discovery, asked: Asked) -> bool:
     if e is None or found.classes or asked.look_for == {"O"}:
         return False
     return found.verdict is Verdict.NONE or (found.form is None and e.left_over > MAX_UNEXPLAINED)
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A claim with everything that its verdict rests on."""
-
-    end: End
-    fitted: Fitted
-    comparison: Comparison
-    refits: list[Tensor]  # aligned with the end
-    evidence: Evidence
-    verdict: Verdict
-    reason: str
-    advice: str
 
 
 def widen(
@@ -101,22 +85,22 @@ def widen(
     accepted: Trial | None = None
     trials: list[Trial] = []
     with clock.stage("wider"):
-        ends = _searched(parts, form, asked, seed, clock)
+        ends = _searched(parts, form, asked, plain.free.validation, seed, clock)
         limit = FAR_WORSE * plain.free.validation + NEARLY_EXACT * parts.validation.variance
         for end in [end for end in ends if end.error <= limit][:TESTED]:
             if trials and end.error >= trials[0].end.error:
                 continue  # no better than what has failed
-            trial = _tried(end, found, posed, parts, plain, settings, seed, clock, tolerance)
+            assert found.evidence is not None
+            trial = tried(end, found.evidence, posed, parts, plain, settings, seed, clock, tolerance)
             if trial.verdict is Verdict.FOUND and _beats(trial, plain, parts.held_out):
                 accepted, told = trial, readings_of(trial.end, parts, seed)
                 break
             trials.append(trial)
     if accepted is not None:
-        return _answer(found, samples, posed, plain, accepted, told, seed, clock)
+        return wider_answer(found, samples, posed, plain, accepted, told, seed, clock)
     found = _open(found, [trial for trial in trials if _beats(trial, plain, parts.held_out)])
-    notes = skew_note(posed, parts) if "skew" in asked.look_for else []
     if not ends:
-        return replace(found, notices=(*found.notices, *notes))
+        return found
     left = ", ".join(f"{end.claim.name} {percent(end.error / parts.validation.variance)}" for end in ends)
     return replace(
         found,
@@ -125,7 +109,6 @@ def widen(
             *found.notices,
             f"wider symmetries do not hold, either; what they leave unexplained: {left}",
             *(f"{trial.end.claim.name}: {trial.reason}" for trial in trials),
-            *notes,
         ),
     )
 
@@ -139,14 +122,16 @@ def _open(found: Discovery, trials: list[Trial]) -> Discovery:
     return found
 
 
-def _searched(parts: Parts, form: FoundForm, asked: Asked, seed: int, clock: Clock) -> list[End]:
+def _searched(parts: Parts, form: FoundForm, asked: Asked, free: float, seed: int, clock: Clock) -> list[End]:
     """Where the searches for all claims ended, in the order in which to accept them."""
     train = parts.train.rows(slice(0, SEARCH_SAMPLES))
     validation = parts.validation.rows(slice(0, VALIDATION_SAMPLES))
     known = [form.A, *(r.A for r in form.search.restarts[:2])]
-    looks = []
+    looks: list[tuple[Claim, Ends]] = []
     ends_with: dict[int, Ends] = {}  # so many directions
     for claim in claims_for(train, asked):  # two directions come after one, and start from it
+        if claim.unitary and looks and min(ends[0][0] for _, ends in looks) <= free:
+            continue  # the group is a part of others that do as well as any model
         first = first_look(claim, claim.of(train), known, seed, ends_with.get(claim.directions - 1))
         ends_with[claim.directions] = first
         if first[0][0] < NEARLY_EXACT:
@@ -154,7 +139,7 @@ def _searched(parts: Parts, form: FoundForm, asked: Asked, seed: int, clock: Clo
             if end.degree is not None:
                 return [end]  # the simplest claim by which the law is exact
         looks.append((claim, first))
-        if clock.over():
+        if clock.over() or (claim.skew and first[0][0] <= CLEAR * free):
             break
     if not looks:
         return []
@@ -169,12 +154,12 @@ def _searched(parts: Parts, form: FoundForm, asked: Asked, seed: int, clock: Clo
     return simplest(ends, validation.variance)
 
 
-def _tried(
+def tried(
     end: End,
-    found: Discovery,
+    before: Evidence,
     posed: Posed,
     parts: Parts,
-    plain: Comparison,
+    plain: Comparison | None,
     settings: Settings,
     seed: int,
     clock: Clock,
@@ -192,9 +177,8 @@ def _tried(
         aligned(claim, theta, end.theta, n) for theta in refitted(end, whole, settings.refits, seed, clock)
     ]
     c = compare_wide(end, fitted, parts, plain, seed=seed, clock=clock, given=posed.measured)
-    assert found.evidence is not None
     evidence = replace(
-        found.evidence,
+        before,
         own_unexplained=c.own_unexplained,
         twin=c.twin.name,
         free=c.free.name,
@@ -207,7 +191,7 @@ def _tried(
         zero_directions=0,
         **_pinned(end, refits, n),
     )
-    symmetry = _out(posed, claim, end.theta)
+    symmetry = symmetry_out(posed, claim, end.theta)
     return Trial(end, fitted, c, refits, evidence, *judge(evidence, str(symmetry), tolerance))
 
 
@@ -219,9 +203,12 @@ def _pinned(end: End, refits: list[Tensor], n: int) -> dict[str, Any]:
         near = [end.theta]
     agreeing = sum(_distance(claim, aligned(claim, t, end.theta, n), end.theta, n) < 2 * SAME for t in near)
     each = []
-    for place in range(claim.forms):
+    for place in range(claim.matrices):
         A, *others = (claim.split(t, n)[0][place] for t in (end.theta, *refits))
-        each.append(spread(A, torch.stack([A, *others]), 0))
+        if claim.dims:
+            A, *others = (M[: claim.dims[place], : claim.dims[place]] for M in (A, *others))
+        symmetric = place < claim.forms
+        each.append(spread(A, torch.stack([A, *others]), 0) if symmetric else skew_spread(A, others))
     return {
         "restarts": len(end.others),
         "near_best": len(near),
@@ -244,88 +231,3 @@ def _beats(trial: Trial, plain: Comparison, held_out: Samples) -> bool:
     """Whether its best twin is better than the best one of O(A) alone, beyond doubt."""
     errors = [squared_errors(c.twin.held_out, held_out) for c in (trial.comparison, plain)]
     return paired_p(*errors) < SIGNIFICANCE
-
-
-def _out(posed: Posed, claim: Claim, theta: Tensor) -> Symmetry:
-    """The symmetry in the given coordinates."""
-    forms, s, c = claim.split(theta, posed.frame.n)
-    back = posed.frame.inverse
-    origin = posed.x_unit * back @ c[0] if claim.origin else None
-    if origin is not None:  # what is rounding is not shown
-        origin = torch.where(origin.abs() < ROUNDING * origin.norm(), 0.0, origin)
-    return Symmetry(
-        [posed.out(A) for A in forms],
-        spaces=claim.spaces,
-        special=claim.special,
-        directions=s @ back.mT,
-        origin=origin,
-    )
-
-
-def _answer(
-    found: Discovery,
-    samples: Samples,
-    posed: Posed,
-    plain: Comparison,
-    trial: Trial,
-    readings: tuple[str, ...],
-    seed: int,
-    clock: Clock,
-) -> Discovery:
-    """The discovery with the symmetry of a trial in place of O(A) of its candidate."""
-    claim, end, fitted, c = trial.end.claim, trial.end, trial.fitted, trial.comparison
-    n, rep = samples.n, fitted.network.rep
-    symmetry = _out(posed, claim, end.theta)
-    candidate = symmetry.form_of(claim.output_space)
-    place = claim.output_space
-    matrices = torch.stack([claim.split(t, n)[0][place] for t in (end.theta, *trial.refits)])
-    entry, eigen = given_errors(posed.frame, candidate, matrices, end.degree is not None)
-    # Odd outputs change their sign with a frame that does; the samples of the frame were taken as even.
-    sign = -1.0 if claim.odd and float(torch.linalg.det(posed.frame.W)) < 0 else 1.0
-    network = InFrame(fitted.network, posed.frame.W, sign * posed.unit, candidate, posed.x_unit)
-    peers, own = peers_of(posed, c, candidate)
-    assert found.held_out is not None
-    wider = Wider(
-        symmetry,
-        claim.name,
-        max(0.0, min(1.0, plain.everyone.unexplained) - c.everyone.unexplained),
-        *_errors(trial, posed),
-        claim.axial,
-        claim.output_space,
-        claim.odd,
-        tuple(text.replace("O(A)", symmetry.form.group_name) for text in readings),
-    )
-    return replace(
-        found,
-        verdict=trial.verdict,
-        reason=trial.reason,
-        advice=trial.advice,
-        confidence=confidence(trial.evidence, trial.verdict),
-        output=repr(rep),
-        provenance=provenance(samples, seed, clock, found.provenance.errors, fitted.kind),
-        candidate=candidate,
-        entry_errors=entry,
-        eigenvalue_errors=eigen,
-        refits=len(matrices),
-        network=network,
-        network_options=fitted.options,
-        evidence=trial.evidence,
-        peers=peers,
-        certificate=certificate(network, wider, posed.given.held_out),
-        held_out=(found.held_out[0], own.flatten().numpy()[: len(found.held_out[0])]),
-        wider=wider,
-    )
-
-
-def _errors(trial: Trial, posed: Posed) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Standard errors of directions, in degrees, and of the origin, in the given coordinates."""
-    claim, n = trial.end.claim, posed.frame.n
-    factor = UNDERSTATED if trial.end.degree is None else 1.0
-    back = posed.frame.inverse
-    parts = [claim.split(theta, n)[1:] for theta in (trial.end.theta, *trial.refits)]
-    s, c = (torch.stack([part[i] @ back.mT for part in parts]) for i in range(2))
-    turned = (
-        torch.stack([angles(t, s[0]) for t in s[1:]]).square().mean(0).sqrt() if len(s) > 1 else s[0, :, 0]
-    )
-    moved = posed.x_unit * (c[1:] - c[:1]).square().mean(0).sqrt().flatten()
-    return tuple((factor * turned).tolist()), tuple((factor * moved).tolist())

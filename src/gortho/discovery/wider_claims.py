@@ -12,7 +12,7 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from gortho.discovery.wider_family import Claim
+from gortho.discovery.wider_claim import Claim
 from gortho.reps import DirectSum, Rep
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
@@ -68,6 +68,9 @@ def claims_for(samples: Samples, asked: Asked) -> list[Claim]:
     one, several = len(samples.rep.parts) == 1, k > 1 and not samples.set_like
     told = {"axial": asked.axial, "odd": asked.odd and one}
     found = []
+    skew = "skew" in look_for and not samples.set_like and not asked.spaces and not any(told.values())
+    if skew and several:
+        found.append(Claim("a skew form", skew=True))
     if any(told.values()):
         found.append(Claim("parity as told", **told))  # type: ignore[arg-type]
     if "SO" in look_for and one and not any(told.values()):
@@ -91,6 +94,8 @@ def claims_for(samples: Samples, asked: Asked) -> list[Claim]:
             found += [
                 Claim(f"{name} and handedness", directions=d, special=True) for d, name in counts.items()
             ]
+    if skew and n > 2:  # in a plane that is SO(2)
+        found.append(Claim("a hermitian form", unitary=True))
     return [claim for claim in found if _possible(claim, samples)]
 
 
@@ -105,6 +110,9 @@ def _possible(claim: Claim, samples: Samples) -> bool:
         basis = claim.template(claim.of(samples)).basis
     except ValueError:
         return False
+    if claim.skew or claim.unitary:
+        ranks = [part.rank for part in samples.rep.parts]
+        return max(ranks) <= 1 and (samples.points > 1 or max(ranks) == 1)
     if not claim.special and not claim.odd:
         return True
     products = sum(torch.Size(shape).numel() for part in basis.shapes for shape in part)

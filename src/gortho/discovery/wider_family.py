@@ -1,34 +1,29 @@
 """Claims wider than O(A), and linear families of predictors for them (M12, M15, M16, M17).
 
-The unknowns of a claim are numbers θ: one form or several, fixed directions, an origin, all in the frame. For given θ
-the best predictor is a linear solve, as for a form alone: directions are vectors beside those of a sample, the origin
-is subtracted, vectors of different kinds have no inner products, and handed outputs have odd terms besides.
+The unknowns of a claim are numbers θ: one form or several, a skew form, fixed directions, an origin, all in the frame.
+For given θ the best predictor is a linear solve, as for a form alone: directions are vectors beside those of a sample,
+the origin is subtracted, vectors of different kinds have no inner products, and handed outputs have odd terms besides.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from gortho.discovery.family import Design, Family, Inputs, metric_of, tensor_basis
 from gortho.discovery.projection import Projection, Solve
-from gortho.discovery.spectral import symmetric_basis
+from gortho.discovery.wider_claim import Claim
 from gortho.forms import QuadraticForm
 from gortho.nn.basis import SetBasis
-from gortho.nn.exact import EquivariantNet
 from gortho.nn.features import features_for, weight_shape
 from gortho.nn.form import FixedForm
 from gortho.nn.tuples import SOFT, TupleFeatures
-from gortho.reps import Tensor as TensorRep
-from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
-from gortho.symmetry import Symmetry
+from gortho.skew import complex_structure
 from gortho.volume import assemble_odd
 
 #: Step of central differences in θ, whose parts are of order one.
@@ -37,105 +32,6 @@ STEP = 1e-5
 REGULAR = 1e-6
 #: Changes of θ are dependent below this share of the largest singular value.
 LOOSE = 1e-9
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What is claimed of a law beside its form, without the numbers.
-
-    Attributes:
-        name: what it is called in words.
-        directions: how many fixed directions there are.
-        origin: whether the group acts about a point other than zero.
-        special: SO(A) in place of O(A).
-        spaces: number of the form of each vector, where there are several.
-        output_space: with several forms, the one of the output.
-        axial: places of axial input vectors.
-        odd: the output has the parity that tells left from right.
-    """
-
-    name: str
-    directions: int = 0
-    origin: bool = False
-    special: bool = False
-    spaces: tuple[int, ...] = ()
-    output_space: int = 0
-    axial: tuple[int, ...] = ()
-    odd: bool = False
-
-    @property
-    def forms(self) -> int:
-        """How many forms there are."""
-        return max(self.spaces, default=0) + 1
-
-    def of(self, samples: Samples) -> Samples:
-        """The samples with outputs of this parity."""
-        if not self.odd:
-            return samples
-        part = samples.rep.parts[0]
-        return samples.with_targets(samples.y, TensorRep(part.up, part.down, odd=True))
-
-    def split(self, theta: Tensor, n: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Forms ``(m, n, n)``, directions ``(d, n)`` and origin ``(1, n)``, or none ``(0, n)``."""
-        sizes = [self.forms * n * n, self.directions * n, n * self.origin]
-        A, s, c = theta.split(sizes)
-        return A.reshape(-1, n, n), s.reshape(-1, n), c.reshape(-1, n)
-
-    def join(self, forms: Tensor, directions: Tensor | None = None, origin: Tensor | None = None) -> Tensor:
-        """θ of its parts."""
-        parts = [forms] + [p for p in (directions, origin) if p is not None]
-        return torch.cat([p.flatten() for p in parts])
-
-    def gauged(self, theta: Tensor, n: int) -> Tensor:
-        """θ with forms and directions of size √n: their lengths mean nothing."""
-        A, s, c = self.split(theta, n)
-        s = s * (n**0.5 / s.norm(dim=1, keepdim=True).clamp_min(1e-300))
-        return self.join(unit_form(A), s, c)
-
-    def loose(self, theta: Tensor, n: int) -> Tensor:
-        """Changes of θ, one a row, that change no claim: sizes, the span's basis, the pencil A + t (As)(As)ᵀ (M16)."""
-        A, s, c = self.split(theta, n)
-        none = torch.zeros_like(c)
-        rows = [self.join(A * (torch.arange(len(A)) == i)[:, None, None], 0 * s, none) for i in range(len(A))]
-        for i, j in product(range(len(s)), repeat=2):
-            moved = torch.zeros_like(s)
-            moved[i] = s[j]
-            rows.append(self.join(0 * A, moved, none))
-            if i <= j:
-                a, b = A[0] @ s[i], A[0] @ s[j]
-                rows.append(self.join(a[:, None] * b + b[:, None] * a, 0 * s, none))
-        return torch.stack(rows)
-
-    def tangents(self, n: int) -> Tensor:
-        """Directions in which θ may move, one a row."""
-        symmetric = symmetric_basis(n).flatten(1)
-        rest = torch.eye((self.directions + self.origin) * n, dtype=torch.float64)
-        return torch.block_diag(*[symmetric] * self.forms, rest)
-
-    def symmetry(self, theta: Tensor, n: int, tolerance: float = 1e-9) -> Symmetry:
-        """The symmetry with these numbers."""
-        A, s, c = self.split(theta, n)
-        forms = [QuadraticForm(M, tolerance=tolerance) for M in A]
-        origin = c[0] if self.origin else None
-        return Symmetry(forms, spaces=self.spaces, special=self.special, directions=s, origin=origin)
-
-    def of_symmetry(self, symmetry: Symmetry) -> Tensor:
-        """θ of a symmetry: forms and directions as gauge and signs have fixed them."""
-        forms = torch.stack([form.matrix for form in symmetry.forms])
-        return self.join(forms, symmetry.directions, symmetry.origin)
-
-    def options(self, samples: Samples) -> dict[str, Any]:
-        """What a network of this claim is built with, beside the symmetry."""
-        return {**samples.network_options(), "axial": list(self.axial), "output_space": self.output_space}
-
-    def template(self, samples: Samples) -> EquivariantNet:
-        """A network of this claim around plain forms; raises ValueError where there is no such law."""
-        n = samples.n
-        plain = torch.eye(n, dtype=torch.float64).expand(self.forms, n, n)
-        axes = torch.eye(n, dtype=torch.float64)[: self.directions]
-        theta = self.join(plain, axes, torch.zeros(n * self.origin))
-        symmetry = self.symmetry(theta, n)
-        return EquivariantNet(symmetry, output=samples.rep, features=1, degree=0, **self.options(samples))
 
 
 class WideFamily(Family):
@@ -167,7 +63,10 @@ class WideFamily(Family):
             return
         legs = [torch.Size(shape).numel() for shape in shapes]
         room = max(8, columns // sum(legs))
-        self.features = TupleFeatures(self.points, samples.points * point + sample, room, seed, soft, degree)
+        self.pairing = net.form.pairing
+        self.features = TupleFeatures(
+            self.points, samples.points * point + sample, room, seed, soft, degree, self.pairing
+        )
         self.shapes = [(number, self.features.count) for number in legs]
 
     @property
@@ -187,8 +86,8 @@ class WideFamily(Family):
         forms, _, _ = self.claim.split(A, self.n)
         X = self.vectors(A, inputs)
         X = X[:, : self.inner] if self.set_like else X
-        if len(forms) == 1:
-            return X @ forms[0] @ X.mT
+        if not self.claim.spaces:  # the symmetric and the skew part of a hermitian form together
+            return X @ forms.sum(0) @ X.mT
         kinds = torch.nn.functional.one_hot(torch.tensor(self.claim.spaces)).to(X)
         return sum((X * kinds[:, i, None]) @ M @ X.mT * kinds[:, i] for i, M in enumerate(forms))  # type: ignore
 
@@ -231,9 +130,10 @@ class WideFamily(Family):
         self, theta: Tensor, tangents: Tensor, inputs: Inputs, units: Tensor, coefficients: Tensor
     ) -> Tensor:
         """Derivatives of the predictions along tangents of θ, ``(N, components, tangents)``."""
-        if self.set_like or self.turned is not None:
+        if self.set_like or self.turned is not None or self.claim.unitary:
 
             def predicted(at: Tensor) -> Tensor:
+                at = self.claim.gauged(at, self.n) if self.claim.unitary else at  # where forms are compatible
                 return self.design(at, inputs, units).times(coefficients[:, None]).reshape(len(inputs.x), -1)
 
             return _differences(predicted, theta, tangents)
@@ -254,7 +154,7 @@ class WideFamily(Family):
     def _through_gram(self, theta: Tensor, slopes: Tensor, inputs: Inputs) -> Tensor:
         """Derivatives by the entries of θ ``(N, components, ·)`` from those by inner products."""
         forms, _, _ = self.claim.split(theta, self.n)
-        X, slopes = self.vectors(theta, inputs), slopes + slopes.mT
+        X, slopes = self.vectors(theta, inputs), 2 * slopes if self.claim.skew else slopes + slopes.mT
         kinds = torch.tensor(self.claim.spaces or [0] * X.shape[1])
         parts, by_vectors = [], torch.zeros((), dtype=X.dtype)
         for i, A in enumerate(forms):
@@ -271,7 +171,10 @@ class WideFamily(Family):
         """Products of vectors, metric and volume at these numbers."""
         X = self.vectors(theta, inputs)
         X = X if self.own is None else X[:, self.own]
-        return self._products(self.claim.split(theta, self.n)[0][self.claim.output_space], X)
+        forms, _, _ = self.claim.split(theta, self.n)
+        if self.claim.unitary:
+            X = torch.cat([X, X @ complex_structure(*forms).mT], 1)
+        return self._products(forms[self.claim.output_space], X)
 
     def _padded(self, blocks: list[list[Tensor]]) -> Tensor:
         """Blocks ``(N, ·, components of a part)``, part by part, side by side."""

@@ -26,10 +26,12 @@ from gortho.discovery.predictor import (
 from gortho.discovery.projection import LEAST_DAMPING
 from gortho.discovery.spreads import BOOSTS
 from gortho.discovery.twins import Comparison, Given, _measured, _model, _side
-from gortho.discovery.wider_family import Claim, WideProjection
+from gortho.discovery.wider_claim import Claim
+from gortho.discovery.wider_family import WideProjection
 from gortho.discovery.wider_search import End, polynomials
 from gortho.discovery.wider_value import Wider
 from gortho.nn.framed import InFrame
+from gortho.nn.invariants import packed
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
 from gortho.testing import equivariance_error
@@ -54,12 +56,12 @@ def wide_predictor(end: End, parts: Parts, *, steps: int, seed: int, clock: Cloc
         best = linear
     symmetry = claim.symmetry(end.theta, n)
     options = {**_options(claim, symmetry, train), "width": 64, "depth": 2, "seed": seed}
-    net = build_network(symmetry.form, train.rep, options).float()
+    net = build_network(None, train.rep, options).float()
     history = fit_network(net, train, held, steps, 5e-3, seed, clock)
     net.double()
     if _as_good(best.network, net, held):
         return replace(best, ended=history.how)
-    return Fitted(symmetry.form_of(claim.output_space), net, Kind.NETWORK, options, history.how)
+    return Fitted(net.form.value(), net, Kind.NETWORK, options, history.how)
 
 
 def _options(claim: Claim, symmetry: Symmetry, samples: Samples) -> dict[str, Any]:
@@ -80,10 +82,10 @@ def _linear(view: WideProjection, theta: Tensor, train: Samples, more: dict[str,
     symmetry = claim.symmetry(theta, n)
     at = view.solve(claim.of_symmetry(symmetry))
     options = {**_options(claim, symmetry, train), **more}
-    net = build_network(symmetry.form, train.rep, options)
+    net = build_network(None, train.rep, options)
     linear: Any = net.coefficients
     with torch.no_grad():
-        linear.units.copy_(at.units / n**0.5)
+        linear.units.copy_(at.units / net.n**0.5)
         for parameter, w in zip(linear.weights, view.family.weights(at.coefficients)):
             parameter.copy_(w)
         for shift, standard in (
@@ -92,7 +94,7 @@ def _linear(view: WideProjection, theta: Tensor, train: Samples, more: dict[str,
         ):
             if standard is not None:
                 shift.copy_(standard)
-    return Fitted(symmetry.form_of(claim.output_space), net, kind, options)
+    return Fitted(net.form.value(), net, kind, options)
 
 
 def invariants_of(claim: Claim, theta: Tensor, train: Samples) -> Callable[[Samples], Tensor]:
@@ -108,8 +110,7 @@ def invariants_of(claim: Claim, theta: Tensor, train: Samples) -> Callable[[Samp
             gram = torch.cat([gram, along], 2)
             rows = [gram.flatten(1)]
         else:
-            i, j = torch.triu_indices(gram.shape[1], gram.shape[1])
-            rows = [gram[:, i, j]]
+            rows = [packed(gram, view.family.pairing)]
         if view.family.basis.handed:
             A = claim.split(theta, samples.n)[0][0]
             rows.append(view.family._products(A, view.family.vectors(theta, inputs)).flatten(1))
@@ -128,9 +129,9 @@ def invariants_of(claim: Claim, theta: Tensor, train: Samples) -> Callable[[Samp
 
 
 def compare_wide(
-    end: End, fitted: Fitted, parts: Parts, plain: Comparison, *, seed: int, clock: Clock, given: Given
+    end: End, fitted: Fitted, parts: Parts, plain: Comparison | None, *, seed: int, clock: Clock, given: Given
 ) -> Comparison:
-    """Twins of the symmetry beside free models: the best of before, and those that correct its predictor."""
+    """Twins of the symmetry beside free models: the best of before, if any, and those that correct its predictor."""
     claim = end.claim
     of = (parts.train, parts.validation, parts.held_out)
     own = [predict(fitted.network, *s.inputs).double() for s in of]
@@ -145,10 +146,14 @@ def compare_wide(
         rest = linear_fit(claim, end.theta, claim.of(left.train), seed + 1).network
         corrected = [p + predict(rest, *s.inputs) for p, s in zip(own[1:], (left.validation, left.held_out))]
         twins.append(_model("equivariant, corrected", parts, corrected))
-    free = [plain.free, *_side(coordinates, parts, left, own, seed)]
-    twin, best = (min(models, key=lambda m: m.validation) for models in (twins, free))
-    done = plain.complete and not clock.over()
-    return _measured(predictor, twin, best, plain.free, plain.plain, parts, done, given)
+    free = list(_side(coordinates, parts, left, own, seed))
+    direct = min((m for m in free if m.rows is not None), key=lambda m: m.validation)
+    rows, done = free[0].rows, not clock.over()
+    if plain is not None:
+        direct, rows, done = plain.free, plain.plain, plain.complete and done
+    twin, best = (min(models, key=lambda m: m.validation) for models in (twins, [direct, *free]))
+    assert rows is not None
+    return _measured(predictor, twin, best, direct, rows, parts, done, given)
 
 
 def certificate(net: InFrame, wider: Wider, held_out: Samples) -> dict[float, float]:

@@ -9,8 +9,9 @@ from torch import Tensor
 from gortho.discovery.looks import LAST, NEARLY_EXACT, usual_mean
 from gortho.discovery.predictor import Parts
 from gortho.discovery.search import NEAR_BEST
+from gortho.discovery.wider_claim import Claim
 from gortho.discovery.wider_claims import axial_choices
-from gortho.discovery.wider_family import Claim, WideProjection
+from gortho.discovery.wider_family import WideProjection
 from gortho.discovery.wider_search import LAST_LOOKS, End, projection
 from gortho.samples.values import Samples
 
@@ -21,6 +22,8 @@ READINGS = 3
 def readings_of(end: End, parts: Parts, seed: int) -> tuple[str, ...]:
     """What else the law of an end may be said to keep, as sentences with O(A) for its group."""
     claim = end.claim
+    if claim.skew and parts.train.n == 2:
+        return ("SL(2): every linear map that keeps areas, whatever the form",)
     if claim.odd and not claim.axial:
         return ("SO(A), if the output is polar",)
     if not claim.special or len(parts.train.rep.parts) > 1:

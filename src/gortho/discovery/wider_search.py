@@ -24,7 +24,8 @@ from gortho.discovery.predictor import LAW, POLYNOMIAL_COLUMNS, POLYNOMIAL_STEPS
 from gortho.discovery.projection import LEAST_DAMPING, Solve
 from gortho.discovery.refits import REFIT_STEPS
 from gortho.discovery.search import NEAR_BEST
-from gortho.discovery.wider_family import Claim, WideProjection
+from gortho.discovery.wider_claim import Claim
+from gortho.discovery.wider_family import WideProjection
 from gortho.discovery.wider_starts import starts_for
 from gortho.samples.values import Samples
 

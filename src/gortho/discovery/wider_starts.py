@@ -10,7 +10,8 @@ from torch import Tensor
 from gortho.discovery.correlation import correlate, invariant_scalars
 from gortho.discovery.spectral import symmetric_basis
 from gortho.discovery.starts import CORRELATED, SCALARS, Start, distinct, quadratic_monomials, white_starts
-from gortho.discovery.wider_family import Claim
+from gortho.discovery.wider_claim import Claim, filled
+from gortho.discovery.wider_skew import hermitian_starts, skew_starts
 from gortho.groups import haar, random_generator
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
@@ -28,8 +29,16 @@ def starts_for(
     """
     few = samples.rows(slice(0, CORRELATED))
     n = few.n
+    if claim.skew:
+        return [claim.join(omega) for omega in skew_starts(few, seed)]
+    if claim.unitary:
+        return [claim.join(torch.stack(pair)) for pair in hermitian_starts(few, known, seed)]
     if claim.spaces:
-        each = [_forms_of(few, claim.spaces, space, seed) for space in range(claim.forms)]
+        sizes = claim.dims or [n] * claim.forms
+        each = [
+            [filled(A, n) for A in _forms_of(few, claim.spaces, space, d, seed)]
+            for space, d in enumerate(sizes)
+        ]
         return [claim.join(torch.stack(forms)) for forms in product(*each)]
     forms = forms_to_try(few, known, seed)
     if claim.origin:
@@ -132,13 +141,13 @@ def _orthogonal(samples: Samples) -> list[Tensor]:
     return [unit_form(torch.einsum("m,mab->ab", V[:, 0], symmetric_basis(samples.n)))]
 
 
-def _forms_of(samples: Samples, spaces: tuple[int, ...], space: int, seed: int) -> list[Tensor]:
+def _forms_of(samples: Samples, spaces: tuple[int, ...], space: int, n: int, seed: int) -> list[Tensor]:
     """Forms of the vectors of one space: those that correlate with y, the round one, some of every signature."""
-    x = samples.x[:, [i for i, kind in enumerate(spaces) if kind == space]]
+    x = samples.x[:, [i for i, kind in enumerate(spaces) if kind == space], :n]
     found: list[tuple[float, Tensor]] = []
     for s in invariant_scalars(samples).unbind(1)[:SCALARS]:
         found += [(c.strength * c.share, c.A) for c in correlate(x, s)]
     found.sort(key=lambda pair: -pair[0])
     starts = [Start("correlation", A) for _, A in found[:3]]
-    starts.append(Start("round", torch.eye(samples.n, dtype=torch.float64)))
-    return [start.A for start in distinct(starts + white_starts(samples.n, WHITE, seed + space))][:OF_SPACE]
+    starts.append(Start("round", torch.eye(n, dtype=torch.float64)))
+    return [start.A for start in distinct(starts + white_starts(n, WHITE, seed + space))][:OF_SPACE]

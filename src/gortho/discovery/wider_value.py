@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from gortho.discovery.verdict import percent
+from gortho.notation import listed
 from gortho.symmetry import Symmetry
 
 
@@ -16,24 +19,27 @@ class Wider:
     Attributes:
         symmetry: the symmetry.
         claim: what it has beside a form, in words.
-        explains: the share of the variance that it explains and O(A) of the best form does not.
+        explains: the share of the variance that it explains and O(A) of the best form does not; None where vectors of
+            different dimension cannot have one form.
         angle_errors: standard errors of the directions, in degrees.
         origin_errors: standard errors of the coordinates of the origin.
         axial: places of the input vectors that count as axial.
         output_space: with several forms, the one of the output.
         odd: the output is axial.
         readings: other ways to say the same.
+        skew_errors: standard errors of the entries of a skew form ``(n, n)``.
     """
 
     symmetry: Symmetry
     claim: str
-    explains: float
+    explains: float | None
     angle_errors: tuple[float, ...] = ()
     origin_errors: tuple[float, ...] = ()
     axial: tuple[int, ...] = ()
     output_space: int = 0
     odd: bool = False
     readings: tuple[str, ...] = ()
+    skew_errors: tuple[tuple[float, ...], ...] = ()
 
     def name(self, factor: float = 1.0) -> str:
         """The symmetry with ± so many standard errors: "O(3), broken along (0.00, 0.00, 1.00) ± 0.4°"."""
@@ -45,9 +51,23 @@ class Wider:
             text += f" ({', '.join(f'x{i + 1}' for i in self.axial)} axial)"
         return text + (", with an axial output" if self.odd else "")
 
+    def law(self, digits: int = 2, factor: float = 1.0) -> str:
+        """The skew form as a formula, without small terms whose interval holds zero; "" where there is none."""
+        skew = self.symmetry.skew
+        return "" if skew is None else skew.law(digits, factor * np.array(self.skew_errors))
+
     def lines(self, factor: float = 1.0) -> list[str]:
         """What is to be said beside the name, errors times a factor."""
-        found = [f"{self.claim}: explains {percent(self.explains)} of the variance that O(A) alone does not"]
+        found = [f"{self.claim}: vectors of {' and '.join(map(str, self.symmetry.dims))} components"]
+        if self.explains is not None:
+            share = f"explains {percent(self.explains)} of the variance that O(A) alone does not"
+            found = [f"{self.claim}: {share}"]
+        if len(self.symmetry.forms) > 1:
+            found += [
+                f"the form of {listed([f'x{i + 1}' for i, s in enumerate(self.symmetry.spaces) if s == place])}: {form}"
+                for place, form in enumerate(self.symmetry.forms)
+                if place != self.output_space  # that one is the law
+            ]
         if self.origin_errors:
             found.append(
                 f"the origin: ± {', '.join(f'{factor * error:.1g}' for error in self.origin_errors)}"
@@ -68,5 +88,6 @@ class Wider:
     def of_json(cls, content: dict[str, Any]) -> Wider:
         """Read what `as_json` wrote."""
         rows = ("angle_errors", "origin_errors", "axial", "readings")
-        made = {name: tuple(content[name]) for name in rows}
+        made: dict[str, Any] = {name: tuple(content[name]) for name in rows}
+        made["skew_errors"] = tuple(tuple(row) for row in content["skew_errors"])
         return cls(**content | made | {"symmetry": Symmetry.from_json(content["symmetry"])})

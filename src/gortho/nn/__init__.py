@@ -9,6 +9,7 @@ from gortho.nn.form import FixedForm, LearnableForm
 from gortho.nn.frame import FrameNet
 from gortho.nn.paper import HouseholderNet, PaperNet
 from gortho.nn.plain import PlainNet
+from gortho.nn.tensors import TensorNet
 
 NETWORKS: dict[str, type[EquivariantNet]] = {
     net.kind: net for net in (EquivariantNet, FrameNet, PaperNet, HouseholderNet, PlainNet)
@@ -31,5 +32,6 @@ __all__ = [
     "LearnableForm",
     "PaperNet",
     "PlainNet",
+    "TensorNet",
     "network",
 ]

@@ -17,7 +17,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from gortho.nn.form import FixedForm, LearnableForm
+from gortho.nn.form import FormModule
 from gortho.nn.invariants import Shapes
 from gortho.reps import Tensor as TensorRep
 from gortho.volume import assemble_odd, odd_terms
@@ -121,7 +121,7 @@ class TupleBasis:
         self,
         coefficients: Sequence[Sequence[Tensor]],
         X: Tensor,
-        form: FixedForm | LearnableForm,
+        form: FormModule,
         fillings: Tensor | None = None,
     ) -> list[Halves]:
         """The halves of every part from coefficients and vectors ``(batch, vectors, n)``."""
@@ -179,7 +179,7 @@ class SetBasis(TupleBasis):
         self,
         coefficients: Sequence[Sequence[Tensor]],
         X: Tensor,
-        form: FixedForm | LearnableForm,
+        form: FormModule,
         fillings: Tensor | None = None,
     ) -> list[Halves]:
         dense = []

@@ -58,8 +58,11 @@ class Broken(nn.Module):
         """
         if self.several:
             X = X / (self.space_scale @ self.kinds)[:, None]
-            blocks = [each.gram(X * kind[:, None]) for each, kind in zip(self.forms, self.kinds)]  # type: ignore
-            return torch.stack(blocks).sum(0), X[:, self.own], point
+            blocks = [
+                each.gram((X * kind[:, None])[..., : each.n])  # type: ignore
+                for each, kind in zip(self.forms, self.kinds)
+            ]
+            return torch.stack(blocks).sum(0), X[:, self.own, : form.n], point
         if not len(self.symmetry.directions):
             return form.gram(X), X, point
         fixed = (self.directions.value * self.direction_scale[:, None]).expand(X.shape[0], -1, -1)
@@ -74,7 +77,7 @@ class Broken(nn.Module):
     def calibrate_spaces(self, X: Tensor) -> None:
         """Give each space a unit of its own: no group mixes them."""
         for place, (form, kind) in enumerate(zip(self.forms, self.kinds)):
-            self.space_scale[place] = unit_of(form, X[:, kind > 0])  # type: ignore
+            self.space_scale[place] = unit_of(form, X[:, kind > 0, : form.n])  # type: ignore
 
     @torch.no_grad()
     def calibrate_directions(self, form: FixedForm, X: Tensor) -> None:

@@ -19,11 +19,12 @@ from gortho.forms import QuadraticForm
 from gortho.nn.basis import Halves, SetBasis, TupleBasis, axial_places, joined, used_halves
 from gortho.nn.broken import Broken
 from gortho.nn.features import LinearCoefficients, TupleFeatures, features_for
-from gortho.nn.form import FixedForm, LearnableForm, as_form_module
-from gortho.nn.invariants import Committee, TupleCoefficients
+from gortho.nn.form import FixedForm, FixedHermitian, FixedSkew, FormModule, LearnableForm, as_form_module
+from gortho.nn.invariants import Committee, Pairing, TupleCoefficients
 from gortho.nn.sets import SetCoefficients
 from gortho.nn.units import positive, unit_of
 from gortho.reps import DirectSum, Rep, as_rep
+from gortho.skew import SkewForm
 from gortho.symmetry import Symmetry
 
 
@@ -32,7 +33,8 @@ class EquivariantNet(nn.Module):
 
     Args:
         form: a `QuadraticForm` or symmetric matrix (known), a `LearnableForm`, or n to learn one in R^n; or a
-            `Symmetry` or its name, such as "SO(3)": handedness, directions, origin, spaces (M15, M16, M17).
+            `Symmetry` or its name, such as "SO(3)": handedness, directions, origin, spaces, skew forms (M15, M16,
+            M17).
         points: number p of vectors in a sample; 1 accepts ``(batch, n)`` too.
         output: a name ("scalar", "vector", "covector", "conjugation", "bilinear", "form", "pseudoscalar", …), a sum
             of names such as "scalar + 2*vector", or a rep object.
@@ -89,14 +91,15 @@ class EquivariantNet(nn.Module):
         ):
             if not isinstance(value, int) or value < least:
                 raise ValueError(f"{name} = {value!r}: give an integer of at least {least}")
-        symmetry = Symmetry.of(form) if isinstance(form, (Symmetry, str)) else None
-        self.form = as_form_module(form if symmetry is None else symmetry.form_of(output_space))
+        symmetry = Symmetry.of(form) if isinstance(form, (Symmetry, str, SkewForm)) else None
+        self.form = as_form_module(form) if symmetry is None else _form_of(symmetry, output_space)
         self.rep = as_rep(output)
         self.n, self.points, self.set_like, self.members = self.form.n, points, set_like, members
         self.special = symmetry is not None and symmetry.special
         self.axial = axial_places(axial, points, set_like)
         self._check_symmetry(symmetry)
         self.broken = None if symmetry is None else Broken.of(symmetry, output_space)
+        self._told = symmetry
         self.features, self.degree = features, degree
         self.point_scalars, self.sample_scalars = point_scalars, sample_scalars
         self.settings = {"width": width, "depth": depth, "seed": seed}
@@ -129,6 +132,8 @@ class EquivariantNet(nn.Module):
                 f"the {self.kind} network knows O(A) of one form and polar vectors only: use EquivariantNet for "
                 f"{symmetry or 'axial inputs and odd outputs'}"
             )
+        if symmetry is not None and symmetry.skew is not None:
+            self._check_skew(symmetry, bool(odd))
         if symmetry is None or not symmetry.spaces:
             return
         if self.set_like:
@@ -137,12 +142,21 @@ class EquivariantNet(nn.Module):
         if odd:
             raise ValueError("axial inputs and odd outputs need a single space: leave out spaces")
 
+    def _check_skew(self, symmetry: Symmetry, odd: bool) -> None:
+        if odd or self.set_like:
+            raise ValueError(
+                f"{symmetry} has no reflections, and products by a skew form change their sign with the order of the "
+                "points: leave out axial, odd outputs and set_like"
+            )
+        if symmetry.forms and any(part.rank > 1 for part in self.rep.parts):
+            raise ValueError(
+                f"outputs under {symmetry} are scalars, vectors and covectors: {self.rep} is not supported"
+            )
+
     @property
     def symmetry(self) -> Symmetry:
         """The symmetry that the network respects."""
-        if self.broken is not None:
-            return self.broken.symmetry
-        return Symmetry(self.form.value(), special=self.special)
+        return Symmetry(self.form.value()) if self._told is None else self._told
 
     def build(self, width: int, depth: int) -> None:
         """Make the trainable parts."""
@@ -170,11 +184,10 @@ class EquivariantNet(nn.Module):
             return LinearCoefficients(functions, shapes, self.points)
         vectors, scalars = self.points + directions, self.points * self.point_scalars + self.sample_scalars
         if not self.features:
-            return TupleCoefficients(vectors, shapes, scalars, width, depth)
+            return TupleCoefficients(vectors, shapes, scalars, width, depth, self.form.pairing)
         room = max(8, self.features // sum(prod(shape) for part in shapes for shape in part))
-        return LinearCoefficients(
-            TupleFeatures(vectors, scalars, room, seed, degree=self.degree), shapes, vectors
-        )
+        functions = TupleFeatures(vectors, scalars, room, seed, degree=self.degree, pairing=self.form.pairing)
+        return LinearCoefficients(functions, shapes, vectors)
 
     @property
     def _directions(self) -> int:
@@ -194,6 +207,7 @@ class EquivariantNet(nn.Module):
             return SetBasis(parts, self.n, self.points, directions, halves, self.form.singular)
         own = None if self.broken is None else self.broken.own
         vectors = directions + (self.points if own is None else len(own))
+        vectors *= 2 if self.form.pairing is Pairing.BOTH else 1
         return TupleBasis(parts, self.n, vectors, halves, self.form.singular)
 
     def convex_stages(self) -> list[list[nn.Parameter]]:
@@ -214,7 +228,7 @@ class EquivariantNet(nn.Module):
     def _halves(self, X: Tensor, scalars: tuple[Tensor | None, Tensor | None]) -> list[Halves]:
         point, sample = scalars
         if self.broken is None:
-            gram, vectors = self.form.gram(X), X
+            gram, vectors = self.form.gram(X), self.form.legs(X)
         else:
             gram, vectors, point = self.broken.invariants(self.form, X, point, self.set_like)  # type: ignore
         coefficients = self.coefficients(gram / self.n**0.5, point, sample)
@@ -246,11 +260,14 @@ class EquivariantNet(nn.Module):
         """Inputs, checked, as tuples ``(batch, p, n)`` about the origin."""
         if not isinstance(x, Tensor):
             raise TypeError(f"x is a {type(x).__name__}: give a torch tensor, e.g. torch.as_tensor(x)")
-        checks.require_vectors(x, self.n)
+        n = (
+            self.n if self._told is None else self._told.n
+        )  # where kinds of vectors differ, that of the longest
+        checks.require_vectors(x, n)
         if x.ndim == 2 and self.points == 1:
             x = x[:, None, :]
         if x.ndim != 3 or (x.shape[1] != self.points and not self.set_like):
-            raise ValueError(f"x has shape {tuple(x.shape)}, expected (batch, {self.points}, {self.n})")
+            raise ValueError(f"x has shape {tuple(x.shape)}, expected (batch, {self.points}, {n})")
         if x.dtype != self.x_scale.dtype:
             raise TypeError(
                 f"x is {x.dtype}, the network {self.x_scale.dtype}: use net.to(x.dtype) or x.to(...)"
@@ -310,3 +327,10 @@ class EquivariantNet(nn.Module):
                     flat.mean(0),
                     torch.stack([positive(c.std(unbiased=False)) for c in flat.T]),
                 )
+
+
+def _form_of(symmetry: Symmetry, space: int) -> FormModule:
+    """The form that outputs are assembled with: that of their space, a skew or a hermitian one."""
+    if symmetry.skew is None:
+        return FixedForm(symmetry.form_of(space))
+    return FixedHermitian(symmetry.form, symmetry.skew) if symmetry.forms else FixedSkew(symmetry.skew)

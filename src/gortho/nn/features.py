@@ -194,7 +194,7 @@ class LinearCoefficients(nn.Module):
         self.features, self.shapes = features, shapes
         count = SetFeatures.INVARIANTS
         if isinstance(features, TupleFeatures):
-            count = features.squares + points * (points - 1) // 2
+            count = features.mixing.shape[1]
         self.register_buffer("units", torch.ones(count))
         self.weights = nn.ParameterList(
             nn.Parameter(

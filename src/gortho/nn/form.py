@@ -13,13 +13,20 @@ from torch.nn.utils.parametrizations import orthogonal
 
 from gortho.forms import QuadraticForm, Signature
 from gortho.groups import haar, random_generator
+from gortho.nn.invariants import Pairing
 from gortho.reps import Metric
+from gortho.skew import SkewForm, complex_structure
+from gortho.symplectic import SymplecticGroup
 from gortho.volume import Volumes
 
 
 class FixedForm(nn.Module):
     """A known form. Inner products go through the standard frame S, A = SᵀJS, because x ↦ Sx loses fewer digits
     than x ↦ Ax when A is badly conditioned and x was boosted far along its small directions."""
+
+    pairing = Pairing.SYMMETRIC
+    #: Buffers that follow from the form, and that saved networks are without.
+    derived: tuple[str, ...] = ("raise_",)
 
     def __init__(self, form: QuadraticForm):
         super().__init__()
@@ -28,7 +35,7 @@ class FixedForm(nn.Module):
         self.rank = form.n - form.signature.zero
         self.singular = form.signature.zero > 0
         for name, tensor in self._exact().items():
-            stored = name != "raise_"  # it follows from the form, and saved networks are without
+            stored = name not in self.derived
             self.register_buffer(name, tensor.to(torch.get_default_dtype()), persistent=stored)
 
     frame: Tensor
@@ -70,6 +77,10 @@ class FixedForm(nn.Module):
             return ((Z * self.signs[:, None, None])[:, :, None] * Z[:, None]).sum(0).permute(2, 0, 1)
         return (Z * self.signs) @ Z.mT
 
+    def legs(self, X: Tensor) -> Tensor:
+        """The vectors that outputs are made of: those of ``(batch, p, n)``."""
+        return X
+
     def lowered(self, X: Tensor) -> Tensor:
         """A x for ``(..., n)``."""
         return ((X @ self.frame.mT) * self.signs) @ self.frame
@@ -89,6 +100,96 @@ class FixedForm(nn.Module):
     def value(self) -> QuadraticForm:
         """The form as a value."""
         return self.quadratic_form
+
+
+class FixedHermitian(FixedForm):
+    """A known form A beside a compatible skew one ω: products ⟨x, y⟩ + ω(x, y), and ix beside each vector x (M17)."""
+
+    pairing = Pairing.BOTH
+    derived = ("raise_", "turn", "omega")
+
+    def __init__(self, form: QuadraticForm, skew: SkewForm):
+        self.skew_matrix = skew.matrix
+        super().__init__(form)
+
+    turn: Tensor
+    omega: Tensor
+
+    def _exact(self) -> dict[str, Tensor]:
+        values, Q = torch.linalg.eigh(self.quadratic_form.matrix)
+        back = Q / values.abs().sqrt()
+        K = complex_structure(self.quadratic_form.matrix, self.skew_matrix)
+        return super()._exact() | {"turn": K, "omega": back.mT @ self.skew_matrix @ back}
+
+    def gram(self, X: Tensor) -> Tensor:
+        """⟨x_i, x_j⟩ + ω(x_i, x_j), its symmetric and its skew part."""
+        Z = X @ self.frame.mT
+        return super().gram(X) + Z @ self.omega @ Z.mT
+
+    def legs(self, X: Tensor) -> Tensor:
+        """The vectors and i times the vectors, ``(batch, 2p, n)``."""
+        return torch.cat([X, X @ self.turn.mT], -2)
+
+
+class FixedSkew(nn.Module):
+    """A known skew form ω in place of a quadratic one; products go through its standard frame Σ e_i∧f_i (M17)."""
+
+    pairing = Pairing.SKEW
+
+    def __init__(self, skew: SkewForm):
+        super().__init__()
+        self.skew_form, self.n, self.rank, self.singular = skew, skew.n, skew.rank, skew.zero > 0
+        for name, tensor in self._exact().items():
+            self.register_buffer(name, tensor.to(torch.get_default_dtype()))
+
+    frame: Tensor
+    pairs: Tensor
+    lower: Tensor
+    upper: Tensor
+
+    def _exact(self) -> dict[str, Tensor]:
+        """The buffers in float64; ``upper`` is empty for a singular form."""
+        group, omega = SymplecticGroup(self.skew_form), self.skew_form.matrix
+        upper = torch.empty(0, dtype=torch.float64)
+        if not self.singular:
+            upper = torch.linalg.inv(omega)
+            upper = upper * (self.n**0.5 / torch.linalg.matrix_norm(upper))
+        return {"frame": group._standard, "pairs": group._omega, "lower": omega, "upper": upper}
+
+    def _apply(self, fn: Any, recurse: bool = True) -> FixedSkew:
+        super()._apply(fn, recurse)
+        for name, tensor in self._exact().items():
+            setattr(self, name, tensor.to(getattr(self, name)))
+        return self
+
+    def gram(self, X: Tensor) -> Tensor:
+        """ω(x_i, x_j) for ``(..., p, n)``."""
+        Z = X @ self.frame.mT
+        return Z @ self.pairs @ Z.mT
+
+    def legs(self, X: Tensor) -> Tensor:
+        """The vectors that outputs are made of."""
+        return X
+
+    def lowered(self, X: Tensor) -> Tensor:
+        """The covectors ω(x, ·) for ``(..., n)``."""
+        return X @ self.frame.mT @ self.pairs @ self.frame
+
+    def metric(self) -> Metric:
+        """ω and ω⁻¹ for assembling outputs."""
+        return Metric(self.lower, None if self.singular else self.upper)
+
+    def volumes(self, X: Tensor) -> Volumes:
+        """There are no odd outputs."""
+        raise NotImplementedError("a skew form tells no left from right: every element has determinant one")
+
+    def matrix(self) -> Tensor:
+        """The gauge-fixed ω."""
+        return self.lower
+
+    def value(self) -> Any:
+        """The form as a value, a `SkewForm`."""
+        return self.skew_form
 
 
 class FixedVectors(nn.Module):
@@ -130,6 +231,7 @@ class LearnableForm(nn.Module):
     """
 
     singular = False
+    pairing = Pairing.SYMMETRIC
 
     def __init__(
         self,
@@ -184,6 +286,10 @@ class LearnableForm(nn.Module):
         """⟨x_i, x_j⟩ for ``(..., p, n)``."""
         return X @ self.matrix() @ X.mT
 
+    def legs(self, X: Tensor) -> Tensor:
+        """The vectors that outputs are made of."""
+        return X
+
     def lowered(self, X: Tensor) -> Tensor:
         """A x for ``(..., n)``."""
         return X @ self.matrix()
@@ -214,10 +320,16 @@ class LearnableForm(nn.Module):
         return QuadraticForm(self.matrix().detach(), self.names)
 
 
-def as_form_module(form: Any) -> FixedForm | LearnableForm:
+#: What networks take for a form.
+FormModule = FixedForm | FixedSkew | LearnableForm
+
+
+def as_form_module(form: Any) -> FormModule:
     """Read a form for a network: a `QuadraticForm` or matrix is fixed, an int n means learn one in R^n."""
-    if isinstance(form, (FixedForm, LearnableForm)):
+    if isinstance(form, FormModule):
         return form
+    if isinstance(form, SkewForm):
+        return FixedSkew(form)
     if isinstance(form, int):
         return LearnableForm(form)
     return FixedForm(form if isinstance(form, QuadraticForm) else QuadraticForm(form))

@@ -7,8 +7,9 @@ from torch import Tensor, nn
 
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
-from gortho.nn.form import FixedForm
+from gortho.nn.form import as_form_module
 from gortho.reps import DirectSum
+from gortho.skew import SkewForm
 
 
 class InFrame(nn.Module):
@@ -16,7 +17,7 @@ class InFrame(nn.Module):
 
     One unit v for all of x commutes with every linear map, so W and its inverse stay of order one for x of any size.
     If the network respects O(A) in z, this one respects O(WᵀAW) in x. Weights work where all directions are alike,
-    whatever the units of x and y are.
+    whatever the units of x and y are. Vectors of several kinds may have a W each, ``(p, n, n)``.
     """
 
     def __init__(
@@ -24,17 +25,22 @@ class InFrame(nn.Module):
         net: EquivariantNet,
         W: Tensor,
         unit: float = 1.0,
-        form: QuadraticForm | None = None,
+        form: QuadraticForm | SkewForm | None = None,
         x_unit: float = 1.0,
     ):
         super().__init__()
         self.net = net
-        A = net.form.matrix().detach().double()
-        given = QuadraticForm(W.mT @ A @ W) if form is None else form
+        own = W
+        if W.ndim == 3:  # that of the vectors which the output moves with
+            assert net.broken is not None and net.broken.own is not None
+            own = W[net.broken.own[0], : net.n, : net.n]
+        A = own.mT @ net.form.matrix().detach().double() @ own
+        if form is None:
+            form = SkewForm(A) if isinstance(net.form.value(), SkewForm) else QuadraticForm(A)
         #: The form in the caller's coordinates.
-        self.form = FixedForm(given)
+        self.form = as_form_module(form)
         self.register_buffer("W", W.clone())
-        self.register_buffer("back", torch.linalg.inv(W))
+        self.register_buffer("back", torch.linalg.inv(own))
         self.register_buffer("unit", torch.as_tensor(unit, dtype=torch.float64))
         self.register_buffer("x_unit", torch.as_tensor(x_unit, dtype=torch.float64))
         self.rep, self.n, self.points, self.set_like = net.rep, net.n, net.points, net.set_like
@@ -55,7 +61,9 @@ class InFrame(nn.Module):
         self, x: Tensor, point_scalars: Tensor | None = None, sample_scalars: Tensor | None = None
     ) -> Tensor:
         """Predict for ``x (batch, p, n)``, or ``(batch, n)`` with one point."""
-        y = self.net(x / self.x_unit @ self.W.mT, point_scalars, sample_scalars)
+        x = x / self.x_unit
+        z = x @ self.W.mT if self.W.ndim == 2 else (x[:, :, None] @ self.W.mT)[:, :, 0]
+        y = self.net(z, point_scalars, sample_scalars)
         back = self.back.expand(y.shape[0], -1, -1)
         if isinstance(self.rep, DirectSum):
             pieces = [

@@ -12,6 +12,7 @@ many samples at a time however few the features are.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from math import prod
 
 import torch
@@ -22,6 +23,21 @@ Shapes = Sequence[Sequence[tuple[int, ...]]]
 
 #: Invariants beyond this size are all alike to the deep part; with calibrated units they are of order one.
 LARGEST = 1e18
+
+
+class Pairing(Enum):
+    """Which entries of a Gram matrix ⟨x_i, x_j⟩ are invariants of their own: those of its symmetric or skew part."""
+
+    SYMMETRIC = "symmetric"
+    SKEW = "skew"
+    BOTH = "both"  # of a hermitian form
+
+    def count(self, points: int) -> int:
+        """How many there are."""
+        pairs = points * (points - 1) // 2
+        return {Pairing.SYMMETRIC: points + pairs, Pairing.SKEW: pairs, Pairing.BOTH: points + 2 * pairs}[
+            self
+        ]
 
 
 def embedding(x: Tensor) -> Tensor:
@@ -108,11 +124,15 @@ class GatedMLP(nn.Module):
         return self.columns(embedding(f).mT).mT
 
 
-def packed(gram: Tensor) -> Tensor:
-    """The entries i ≤ j of ``(..., k, k)`` as ``(..., k(k+1)/2)``."""
+def packed(gram: Tensor, pairing: Pairing = Pairing.SYMMETRIC) -> Tensor:
+    """The invariants among the entries of ``(..., k, k)``: those with i ≤ j, or i < j of a skew matrix."""
     k = gram.shape[-1]
-    i, j = torch.triu_indices(k, k, device=gram.device)
-    return gram[..., i, j]
+    i, j = torch.triu_indices(k, k, 1 if pairing is Pairing.SKEW else 0, device=gram.device)
+    if pairing is not Pairing.BOTH:
+        return gram[..., i, j]
+    a, b = torch.triu_indices(k, k, 1, device=gram.device)
+    symmetric, skew = (gram + gram.mT) / 2, (gram - gram.mT) / 2
+    return torch.cat([symmetric[..., i, j], skew[..., a, b]], -1)
 
 
 class TupleCoefficients(nn.Module):
@@ -122,13 +142,22 @@ class TupleCoefficients(nn.Module):
         points: number of input vectors k.
         shapes: shapes of the coefficients, for each term of each tensor to be built (`gortho.nn.basis`).
         scalars: number of given scalars, per point and per sample, all laid flat.
+        pairing: which entries of the Gram matrix are invariants.
     """
 
-    def __init__(self, points: int, shapes: Shapes, scalars: int, width: int, depth: int):
+    def __init__(
+        self,
+        points: int,
+        shapes: Shapes,
+        scalars: int,
+        width: int,
+        depth: int,
+        pairing: Pairing = Pairing.SYMMETRIC,
+    ):
         super().__init__()
-        self.shapes = shapes
+        self.shapes, self.pairing = shapes, pairing
         self.counts = [prod(shape) for part in shapes for shape in part]
-        features = points * (points + 1) // 2 + scalars
+        features = pairing.count(points) + scalars
         self.products = Products(features, width)
         self.deep = GatedMLP(features + width, width, depth)
         self.readout = Readout(features, width, width, sum(self.counts))
@@ -137,7 +166,7 @@ class TupleCoefficients(nn.Module):
         self, gram: Tensor, point_scalars: Tensor | None, sample_scalars: Tensor | None
     ) -> list[list[Tensor]]:
         given = [s for s in (point_scalars, sample_scalars) if s is not None]
-        f = torch.cat([packed(gram), *(s.flatten(1) for s in given)], dim=-1).mT.contiguous()
+        f = torch.cat([packed(gram, self.pairing), *(s.flatten(1) for s in given)], dim=-1).mT.contiguous()
         products = self.products(f)
         hidden = self.deep.columns(embedding(torch.cat([f, products])))
         pieces = iter(self.readout(f, products, hidden).mT.split(self.counts, dim=-1))

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gortho.nn.invariants import Pairing
+
 #: Lengths of the waves, in units of the embedded invariants.
 LENGTHS = (0.7, 1.5, 3.0, 6.0)
 #: Roots, logarithms and poles are smooth within this share of an invariant's typical size.
@@ -96,8 +98,10 @@ def _product_slopes(b: Tensor, pairs: Sequence[Tensor], weights: Tensor) -> Tens
     return torch.einsum("zu,luv->zlv", b, W + W.mT)
 
 
-def gram_to_invariants(points: int) -> Tensor:
+def gram_to_invariants(points: int, pairing: Pairing = Pairing.SYMMETRIC) -> Tensor:
     """The matrix from a flat Gram matrix to q of vectors, of differences and sums, of the total, and mixed products.
+
+    Of a skew Gram matrix there are its entries i < j alone; of a hermitian form these come last.
 
     >>> gram_to_invariants(2)[:, 2]                   # q(x_1 - x_2)
     tensor([ 1., -1., -1.,  1.], dtype=torch.float64)
@@ -108,7 +112,12 @@ def gram_to_invariants(points: int) -> Tensor:
     v = torch.cat([unit, unit[i] - unit[j], unit[i] + unit[j], *total])
     both = torch.cat([v, unit[i]]), torch.cat([v, unit[j]])
     M = both[0][:, :, None] * both[1][:, None]
-    return ((M + M.mT) / 2).flatten(1).mT.contiguous()
+    symmetric = ((M + M.mT) / 2).flatten(1).mT.contiguous()
+    if pairing is Pairing.SYMMETRIC:
+        return symmetric
+    M = unit[i][:, :, None] * unit[j][:, None]
+    skew = ((M - M.mT) / 2).flatten(1).mT.contiguous()
+    return skew if pairing is Pairing.SKEW else torch.cat([symmetric, skew], 1)
 
 
 class TupleFeatures:
@@ -119,6 +128,7 @@ class TupleFeatures:
         scalars: number of given scalars, of points and samples together.
         room: about so many functions.
         degree: 0, 1 or 2: all monomials up to this degree and nothing else, whatever the room.
+        pairing: which entries of the Gram matrix are invariants.
     """
 
     def __init__(
@@ -129,18 +139,22 @@ class TupleFeatures:
         seed: int = 0,
         soft: float = SOFT,
         degree: int | None = None,
+        pairing: Pairing = Pairing.SYMMETRIC,
     ):
         self.points, self.soft, self.degree = points, soft, degree
         self.neurons: Neurons | None = None
         pairs = points * (points - 1) // 2
-        self.mixing = gram_to_invariants(points)
+        self.mixing = gram_to_invariants(points, pairing)
         # q of each vector, of each difference and each sum of two, and of the sum of all
         self.squares = points + 2 * pairs + (points > 2)
-        variables, own = self.squares + pairs + scalars, points + pairs + scalars
+        first = torch.arange(points)
+        if pairing is Pairing.SKEW:  # products by a skew form are all there is, and have roots and poles, too
+            self.squares, first = pairs, torch.arange(pairs)
+        variables = self.mixing.shape[1] + scalars
         generator = torch.Generator().manual_seed(seed)
         # The other squares are sums of those of the vectors and of the mixed products.
-        self.own = torch.cat([torch.arange(points), torch.arange(self.squares, variables)])
-        self.seen = self.own[: points + pairs]
+        self.own = torch.cat([first, torch.arange(self.squares, variables)])
+        self.seen, own = self.own[: len(self.own) - scalars], len(self.own)
         if degree is not None:
             self.products = torch.triu_indices(own, own).unbind()
             self.count = [1, 1 + own, 1 + own + len(self.products[0])][degree]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gortho.nn.form import FixedForm, LearnableForm
+from gortho.nn.form import FormModule, LearnableForm
 
 #: Near the null cone inner products are small by cancellation: units that follow them further down than this would
 #: blow up their rounding.
@@ -17,10 +17,10 @@ def positive(scale: Tensor) -> Tensor:
     return torch.where(scale > 0, scale, torch.ones_like(scale))
 
 
-def unit_of(form: FixedForm | LearnableForm, X: Tensor) -> Tensor:
+def unit_of(form: FormModule, X: Tensor) -> Tensor:
     """The unit of tuples ``(batch, p, n)``: the size of components, with a known form that of inner products."""
     scale = positive((X * X).mean().sqrt())
-    if isinstance(form, FixedForm):
+    if not isinstance(form, LearnableForm):
         p, n = X.shape[1:]
         isotropic = (n + 2 + p - 1) * n / p  # mean square of Euclidean inner products of N(0, I) vectors
         size = (form.gram(X / scale).square().mean() / isotropic) ** 0.25

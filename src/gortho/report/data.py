@@ -69,6 +69,8 @@ class ReportData:
     matrix: Array | None = None
     matrix_low: Array | None = None
     matrix_high: Array | None = None
+    skew: Array | None = None  # a skew form, in place of A or beside it
+    skew_half: Array | None = None  # half of the intervals of its entries
     eigenvalues: Array | None = None
     eigenvalues_low: Array | None = None
     eigenvalues_high: Array | None = None

@@ -51,6 +51,21 @@ def form(data: ReportData) -> str:
     return heat(matrix, texts, data.names, alt, cell=(78, 54))
 
 
+def skew(data: ReportData) -> str:
+    """Draw ω as a heat map, each cell with its value and half of its interval."""
+    if data.skew is None:
+        return ""
+    matrix, half = data.skew, data.skew_half
+
+    def texts(i: int, j: int) -> Sequence[str]:
+        if i == j:  # zero
+            return ()
+        return (number(matrix[i, j]),) if half is None else with_interval(matrix[i, j], float(half[i, j]))
+
+    alt = f"Heat map of the {len(matrix)} by {len(matrix)} matrix ω over {', '.join(data.names)}"
+    return heat(matrix, texts, data.names, alt, cell=(78, 54))
+
+
 def _entry(matrix: Array, worth: Array, i: int, j: int) -> Sequence[str]:
     """Write one entry of a small matrix, leaving out what is nearly nothing in any units."""
     return (number(matrix[i, j], 2),) if len(matrix) < 6 and worth[i, j] > 0.005 * worth.max() else ()

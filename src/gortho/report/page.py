@@ -30,6 +30,7 @@ def page(data: ReportData) -> str:
     """Set the data into the template."""
     pictures = {
         "form": figures.form(data),
+        "skew": figures.skew(data),
         "spectrum": figures.spectrum(data),
         "defect": exactly.defect(data),
         "profiles": exactly.profiles(data.profiles),

@@ -8,6 +8,7 @@ from .errors import DataError, DataNotice
 from .files import Dataset, read
 from .sampling import MAX_SAMPLES
 from .slopes import Derivatives, derivatives
+from .spaces import side_by_side
 from .writing import check_writable, write
 
 if TYPE_CHECKING:
@@ -36,5 +37,6 @@ __all__ = [
     "check_writable",
     "derivatives",
     "read",
+    "side_by_side",
     "write",
 ]

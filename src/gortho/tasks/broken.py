@@ -1,4 +1,4 @@
-"""Laws that keep less than O(A), or another group: directions, origins, handedness, two spaces (M15, M16, M17).
+"""Laws that keep less than O(A), or another group: directions, origins, handedness, spaces, skew forms (M15-M17).
 
 Each is drawn with x ~ N(0, I) in a plain frame and then moved to a hidden one, x → Mx with a random M of condition 3,
 in which no basis vector means anything.
@@ -7,7 +7,7 @@ in which no basis vector means anything.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -23,15 +23,23 @@ CONDITION = 3.0
 
 @dataclass(frozen=True)
 class BrokenTask:
-    """Samples ``x (N, p, n)``, ``y`` of a law, told as ``output``, and the symmetry that it has."""
+    """Samples ``x (N, p, n)``, ``y`` of a law, told as ``output``, and the symmetry that it has.
+
+    Of vectors of different dimension, x is a list of arrays, one for each kind.
+    """
 
     kind: str
-    x: Tensor
+    x: Tensor | list[Tensor]
     y: Tensor
     output: str
     symmetry: Symmetry
     scalars: Tensor | None = None
     set_like: bool = False
+
+    def rows(self, index: slice) -> BrokenTask:
+        """Some of the samples."""
+        x = [part[index] for part in self.x] if isinstance(self.x, list) else self.x[index]
+        return replace(self, x=x, y=self.y[index])
 
 
 def _unit(n: int, generator: torch.Generator) -> Tensor:
@@ -66,14 +74,30 @@ def _chirality(x: Tensor, _: Tensor) -> Tensor:
     return torch.linalg.det(x) / (1 + _square(x).sum(1)).sqrt()
 
 
+def _skew(x: Tensor, i: int, j: int) -> Tensor:
+    """ω(x_i, x_j) = Im z̄_i z_j with positions before momenta, z = q + ip."""
+    q, p = x.chunk(2, -1)
+    return (q[:, i] * p[:, j] - p[:, i] * q[:, j]).sum(-1)
+
+
+def _symplectic(x: Tensor, _: Tensor) -> Tensor:
+    return torch.sin(_skew(x, 0, 1)) + 0.5 * _skew(x, 0, 2) * _skew(x, 1, 2)
+
+
+def _overlap(x: Tensor, _: Tensor) -> Tensor:
+    square = (x[:, 0] * x[:, 1]).sum(-1).square() + _skew(x, 0, 1).square()
+    return torch.log(1 + square)
+
+
 @dataclass(frozen=True)
 class Kind:
-    """A kind of law in R^3: vectors in a sample, how the output is told, the law, and what its symmetry has."""
+    """A kind of law in R^n: vectors in a sample, how the output is told, the law, and what its symmetry has."""
 
     points: int
     output: str
     law: Callable[[Tensor, Tensor], Tensor]
     has: str = ""
+    n: int = 3
 
 
 KINDS: dict[str, Kind] = {
@@ -83,6 +107,8 @@ KINDS: dict[str, Kind] = {
     "torque": Kind(2, "vector", _torque),
     "lorentz": Kind(3, "vector", _lorentz, "handed"),
     "chirality": Kind(3, "scalar", _chirality),
+    "symplectic": Kind(3, "scalar", _symplectic, "Sp(4)", 4),
+    "unitary": Kind(2, "scalar", _overlap, "U(2)", 4),
 }
 
 
@@ -97,25 +123,31 @@ def _with_noise(y: Tensor, noise: float, generator: torch.Generator) -> Tensor:
 
 
 def broken(kind: str, seed: int = 0, samples: int = 2_000, noise: float = 0.0) -> BrokenTask:
-    """A law of one of the `KINDS`, or "spaces", in a hidden frame; noise is a share of the spread of y.
+    """A law of one of the `KINDS`, "spaces" or "dimensions", in a hidden frame; noise is a share of the spread of y.
 
     >>> print(broken("torque").symmetry)
     O(3)
     """
     if kind == "spaces":
         return _two_spaces(seed, samples, noise)
+    if kind == "dimensions":
+        return _two_dimensions(seed, samples, noise)
     made, generator = KINDS[kind], random_generator(seed)
-    x = torch.randn(samples, made.points, 3, dtype=torch.float64, generator=generator)
-    s = _unit(3, generator)
+    n = made.n
+    x = torch.randn(samples, made.points, n, dtype=torch.float64, generator=generator)
+    s = _unit(n, generator)
     given = 0.7 * s if made.has == "origin" else s
     y = _with_noise(made.law(x, given), noise, generator)
-    plain = Symmetry(
-        QuadraticForm.euclidean(3),
-        special=made.has == "handed",
-        directions=s[None] if made.has == "direction" else None,
-        origin=given if made.has == "origin" else None,
-    )
-    M = _hidden(3, generator)
+    if "(" in made.has:
+        plain = Symmetry.parse(made.has)
+    else:
+        plain = Symmetry(
+            QuadraticForm.euclidean(n),
+            special=made.has == "handed",
+            directions=s[None] if made.has == "direction" else None,
+            origin=given if made.has == "origin" else None,
+        )
+    M = _hidden(n, generator)
     return BrokenTask(kind, x @ M.mT, as_rep(made.output).act(M, y), made.output, plain.in_basis(M))
 
 
@@ -131,6 +163,22 @@ def _two_spaces(seed: int, samples: int, noise: float) -> BrokenTask:
     inverse = [torch.linalg.inv(M) for M in frames]
     forms = [QuadraticForm(inverse[0].mT @ inverse[0]), QuadraticForm(inverse[1].mT * signs @ inverse[1])]
     return BrokenTask("spaces", moved, y, "scalar", Symmetry(forms, spaces=[0, 0, 1]))
+
+
+def _two_dimensions(seed: int, samples: int, noise: float) -> BrokenTask:
+    """As "spaces", with a third vector in the plane, q₃ = u² - v²."""
+    generator = random_generator(seed)
+    x, u = (
+        torch.randn(samples, *shape, dtype=torch.float64, generator=generator) for shape in ((2, 3), (1, 2))
+    )
+    signs = torch.tensor([1.0, -1.0], dtype=torch.float64)
+    q = (signs * u[:, 0].square()).sum(1)
+    y = _with_noise(torch.tanh((x[:, 0] * x[:, 1]).sum(1)) + 0.5 * (1 + q.square()).sqrt(), noise, generator)
+    frames = [_hidden(n, generator) for n in (3, 2)]
+    inverse = [torch.linalg.inv(M) for M in frames]
+    forms = [QuadraticForm(inverse[0].mT @ inverse[0]), QuadraticForm(inverse[1].mT * signs @ inverse[1])]
+    moved = [x @ frames[0].mT, u @ frames[1].mT]
+    return BrokenTask("dimensions", moved, y, "scalar", Symmetry(forms, spaces=[0, 0, 1]))
 
 
 def modified_inertia(seed: int = 0, samples: int = 2_000) -> BrokenTask:

@@ -1,0 +1,108 @@
+"""Vectors of several kinds and different dimensions: a form for each, without O(A) of one form before them (M17)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gortho.discovery.answer import provenance
+from gortho.discovery.clock import Clock
+from gortho.discovery.defect import noise_of
+from gortho.discovery.find import SEARCH_SAMPLES, VALIDATION_SAMPLES
+from gortho.discovery.posed import Posed
+from gortho.discovery.predictor import Parts
+from gortho.discovery.result import Discovery
+from gortho.discovery.settings import Settings
+from gortho.discovery.targets import Errors
+from gortho.discovery.twins import Measured
+from gortho.discovery.verdict import Evidence, Verdict
+from gortho.discovery.wider import tried
+from gortho.discovery.wider_answer import wider_answer
+from gortho.discovery.wider_claim import Claim
+from gortho.discovery.wider_search import first_look, last_look
+from gortho.samples.errors import DataError
+from gortho.samples.frame import Frame
+from gortho.samples.values import Samples
+
+#: Held-out values that the report shows.
+SHOWN = 2_000
+
+
+def output_spaces(samples: Samples, dims: tuple[int, ...]) -> list[int]:
+    """The spaces that the output may move with; a scalar moves with none, and goes with the longest vectors."""
+    ranks = [part.rank for part in samples.rep.parts]
+    if max(ranks) == 0:
+        return [dims.index(samples.n)]
+    if max(ranks) > 1 or any(part.down or part.odd for part in samples.rep.parts):
+        raise DataError(
+            f"with vectors of {list(dims)} components outputs are scalars and vectors, not {samples.rep}"
+        )
+    return [space for space, d in enumerate(dims) if d == samples.n]
+
+
+def posed_by_space(
+    samples: Samples, spaces: tuple[int, ...], dims: tuple[int, ...], output: int, seed: int
+) -> Posed:
+    """Parts with each kind of vector in a frame of its own, and outputs in that of their space."""
+    sizes = [min(5_000, max(4, len(samples) // 6)), min(3_000, max(4, len(samples) // 8))]
+    test, validation, train = samples.split([*sizes, len(samples) - sum(sizes)], seed)
+    x_unit, y_unit = train.units
+    places = [[i for i, kind in enumerate(spaces) if kind == space] for space in range(len(dims))]
+    frames = tuple(Frame.of(train.x[:, own, :d] / x_unit) for own, d in zip(places, dims))
+
+    def white(part: Samples) -> Samples:
+        part = part.in_units(x_unit, y_unit)
+        x = part.x.clone()
+        for own, d, frame in zip(places, dims, frames):
+            x[:, own, :d] = x[:, own, :d] @ frame.W.mT
+        return replace(part, x=x, y=part.values_in(frames[output], part.y))
+
+    parts = [white(part) for part in (train, validation, test)]
+    size = float(parts[0].y.square().mean().sqrt())
+    scaled = Parts(*(part.in_units(1.0, size) for part in parts))
+    return Posed(scaled, Parts(train, validation, test), frames[output], size * y_unit, x_unit, frames=frames)
+
+
+def discover_several(
+    samples: Samples,
+    spaces: tuple[int, ...],
+    dims: tuple[int, ...],
+    settings: Settings,
+    seed: int,
+    clock: Clock,
+    notices: list[str],
+    tolerance: float,
+) -> Discovery:
+    """The verdict on a form for each kind of vector."""
+    ends = []
+    with clock.stage("search"):
+        for output in output_spaces(samples, dims):
+            posed = posed_by_space(samples, spaces, dims, output, seed)
+            parts = posed.weighted(Errors.ABSOLUTE)
+            claim = Claim("several spaces", spaces=spaces, output_space=output, dims=dims)
+            train = parts.train.rows(slice(0, SEARCH_SAMPLES))
+            validation = parts.validation.rows(slice(0, VALIDATION_SAMPLES))
+            end = last_look(claim, train, validation, first_look(claim, train, [], seed), seed)
+            ends.append((end.error / validation.variance, posed, end))
+    _, posed, end = min(ends, key=lambda found: found[0])
+    parts = posed.weighted(Errors.ABSOLUTE)
+    nothing = Measured(1.0, 0.0, 1.0, 0.0, 0.0, 1.0)
+    noise = noise_of(parts.train)
+    empty = Evidence(len(parts.train), len(parts.held_out), 1.0, 1.0, "", "", nothing, nothing, noise=noise)
+    with clock.stage("twins"):
+        trial = tried(end, empty, posed, parts, None, settings, seed, clock, tolerance)
+    trial = replace(
+        trial, evidence=replace(trial.evidence, direct_unexplained=trial.comparison.direct_unexplained)
+    )
+    true = posed.given.held_out.y.flatten().numpy()[:SHOWN]
+    start = Discovery(
+        Verdict.UNDERDETERMINED,
+        "",
+        "",
+        0.0,
+        repr(samples.rep),
+        samples.names,
+        provenance(samples, seed, clock, Errors.ABSOLUTE, None, tolerance),
+        held_out=(true, true),
+        notices=tuple(notices),
+    )
+    return wider_answer(start, samples, posed, None, trial, (), seed, clock)

@@ -1,0 +1,151 @@
+"""What is said of a wider symmetry that holds: its numbers in the given coordinates, errors, readings (M15-M17)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from gortho.discovery.answer import _errors as peers_of
+from gortho.discovery.answer import provenance
+from gortho.discovery.clock import Clock
+from gortho.discovery.posed import Posed
+from gortho.discovery.predictor import Fitted
+from gortho.discovery.result import Discovery
+from gortho.discovery.spreads import UNDERSTATED, given_errors
+from gortho.discovery.twins import Comparison
+from gortho.discovery.verdict import Evidence, Verdict, confidence
+from gortho.discovery.wider_claim import Claim
+from gortho.discovery.wider_claims import angles
+from gortho.discovery.wider_fit import certificate
+from gortho.discovery.wider_search import End
+from gortho.discovery.wider_skew import skew_errors, skew_out
+from gortho.discovery.wider_value import Wider
+from gortho.nn.framed import InFrame
+from gortho.samples.values import Samples
+from gortho.symmetry import Symmetry
+
+#: Coordinates of an origin below this share of its length are zero.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A claim with everything that its verdict rests on."""
+
+    end: End
+    fitted: Fitted
+    comparison: Comparison
+    refits: list[Tensor]  # aligned with the end
+    evidence: Evidence
+    verdict: Verdict
+    reason: str
+    advice: str
+
+
+def symmetry_out(posed: Posed, claim: Claim, theta: Tensor) -> Symmetry:
+    """The symmetry in the given coordinates."""
+    forms, s, c = claim.split(theta, posed.frame.n)
+    back = posed.frame.inverse
+    origin = posed.x_unit * back @ c[0] if claim.origin else None
+    if origin is not None:  # what is rounding is not shown
+        origin = torch.where(origin.abs() < ROUNDING * origin.norm(), 0.0, origin)
+    skew = None
+    if claim.matrices > claim.forms:
+        skew = skew_out(posed.frame, forms[-1], posed.given.train.names)
+    if posed.frames:
+        names = posed.given.train.names
+        quadratic = [f.form_out(A[: f.n, : f.n], names[: f.n]) for f, A in zip(posed.frames, forms)]
+    else:
+        quadratic = [posed.out(A) for A in forms[: claim.forms]]
+    return Symmetry(
+        quadratic or None,
+        spaces=claim.spaces,
+        special=claim.special,
+        directions=s @ back.mT,
+        origin=origin,
+        skew=skew,
+    )
+
+
+def wider_answer(
+    found: Discovery,
+    samples: Samples,
+    posed: Posed,
+    plain: Comparison | None,
+    trial: Trial,
+    readings: tuple[str, ...],
+    seed: int,
+    clock: Clock,
+) -> Discovery:
+    """The discovery with the symmetry of a trial in place of O(A) of its candidate."""
+    claim, end, fitted, c = trial.end.claim, trial.end, trial.fitted, trial.comparison
+    n, rep = samples.n, fitted.network.rep
+    symmetry = symmetry_out(posed, claim, end.theta)
+    matrices = torch.stack([claim.split(t, n)[0] for t in (end.theta, *trial.refits)])
+    exact, skew = end.degree is not None, symmetry.skew
+    candidate, entry, eigen = None, None, None
+    if symmetry.forms:
+        candidate = symmetry.form_of(claim.output_space)
+        frame, d = posed.frames[claim.output_space] if posed.frames else posed.frame, candidate.n
+        entry, eigen = given_errors(frame, candidate, matrices[:, claim.output_space, :d, :d], exact)
+        readings = tuple(text.replace("O(A)", symmetry.form.group_name) for text in readings)
+    # Odd outputs change their sign with a frame that does; the samples of the frame were taken as even.
+    sign = -1.0 if claim.odd and float(torch.linalg.det(posed.frame.W)) < 0 else 1.0
+    W = posed.frame.W
+    if posed.frames:
+        W = torch.stack([_filled(posed.frames[space].W, n) for space in claim.spaces])
+    network = InFrame(fitted.network, W, sign * posed.unit, candidate, posed.x_unit)
+    peers, own = peers_of(posed, c, symmetry)
+    assert found.held_out is not None
+    wider = Wider(
+        symmetry,
+        claim.name,
+        None if plain is None else max(0.0, min(1.0, plain.everyone.unexplained) - c.everyone.unexplained),
+        *_errors(trial, posed),
+        claim.axial,
+        claim.output_space,
+        claim.odd,
+        readings,
+        () if skew is None else skew_errors(posed.frame, skew, matrices[:, -1], exact),
+    )
+    return replace(
+        found,
+        verdict=trial.verdict,
+        reason=trial.reason,
+        advice=trial.advice,
+        confidence=confidence(trial.evidence, trial.verdict),
+        output=repr(rep),
+        provenance=provenance(samples, seed, clock, found.provenance.errors, fitted.kind),
+        candidate=candidate,
+        entry_errors=entry,
+        eigenvalue_errors=eigen,
+        refits=len(matrices),
+        network=network,
+        network_options=fitted.options,
+        evidence=trial.evidence,
+        peers=peers,
+        certificate=certificate(network, wider, posed.given.held_out),
+        held_out=(found.held_out[0], own.flatten().numpy()[: len(found.held_out[0])]),
+        wider=wider,
+    )
+
+
+def _filled(W: Tensor, n: int) -> Tensor:
+    """W for vectors that are filled up with zeros to n components."""
+    return torch.block_diag(W, torch.eye(n - len(W), dtype=W.dtype))
+
+
+def _errors(trial: Trial, posed: Posed) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Standard errors of directions, in degrees, and of the origin, in the given coordinates."""
+    claim, n = trial.end.claim, posed.frame.n
+    factor = UNDERSTATED if trial.end.degree is None else 1.0
+    back = posed.frame.inverse
+    parts = [claim.split(theta, n)[1:] for theta in (trial.end.theta, *trial.refits)]
+    s, c = (torch.stack([part[i] @ back.mT for part in parts]) for i in range(2))
+    turned = (
+        torch.stack([angles(t, s[0]) for t in s[1:]]).square().mean(0).sqrt() if len(s) > 1 else s[0, :, 0]
+    )
+    moved = posed.x_unit * (c[1:] - c[:1]).square().mean(0).sqrt().flatten()
+    return tuple((factor * turned).tolist()), tuple((factor * moved).tolist())

@@ -1,0 +1,242 @@
+"""Skew forms ω(x, y) = xᵀωy = -ω(y, x): what areas are to lengths (M17).
+
+The linear maps that leave ω alone are the symplectic group Sp(ω). As with quadratic forms, data fix ω up to a factor
+only, so `SkewForm` stores one representative of {cω}. A quadratic form A and a skew one ω are *compatible* when
+K = A⁻¹ω has K² = -λ² for a number λ: K/λ is then a multiplication by i, A + iω/λ a hermitian form, and O(A) ∩ Sp(ω) a
+unitary group.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gortho import checks
+from gortho.forms import NO_MIXING, SMALL_TERM, ZERO_TOLERANCE, QuadraticForm, _coefficient, set_off
+
+#: How far (A⁻¹ω)² may be from a negative number, in the standard frame of A, in compatible forms.
+COMPATIBLE = 1e-7
+#: Newton steps towards a complex structure, at most.
+ROUNDS = 30
+
+
+class SkewForm:
+    """An immutable skew form ω(x, y) = xᵀωy, known up to scale and sign (M17).
+
+    Args:
+        matrix: skew matrix (n, n), ωᵀ = -ω. It is stored with ‖ω‖_F = √n, its first entry that is not zero positive.
+        names: names of the n coordinates, for printing.
+        tolerance: a singular value below this fraction of the largest counts as zero (1e-8).
+
+    >>> area = SkewForm([[0, -3], [3, 0]], names=["q", "p"])
+    >>> print(area)
+    ω(x, y) = 1.00 q∧p   [Sp(2)]
+    >>> area([1.0, 0.0], [0.0, 2.0])
+    tensor(2., dtype=torch.float64)
+    """
+
+    __slots__ = ("_matrix", "names", "rank", "tolerance")
+    names: tuple[str, ...]
+    rank: int
+    tolerance: float
+
+    def __init__(self, matrix: Any, names: Sequence[str] | None = None, tolerance: float | None = None):
+        if isinstance(matrix, SkewForm):
+            names, tolerance = names or matrix.names, matrix.tolerance if tolerance is None else tolerance
+            matrix = matrix._matrix  # type: ignore[attr-defined]
+        tolerance = ZERO_TOLERANCE if tolerance is None else float(tolerance)
+        omega = _gauged(checks.square(matrix, "ω").double())
+        sizes = torch.linalg.svdvals(omega)
+        n = len(omega)
+        if names is not None and len(names) != n:
+            raise ValueError(f"{len(names)} names {list(names)} for a form in {n} dimensions: give {n}")
+        for key, value in {
+            "_matrix": omega,
+            "names": tuple(str(name) for name in names or (f"x{i}" for i in range(n))),
+            "rank": int((sizes > tolerance * sizes[0]).sum()),
+            "tolerance": tolerance,
+        }.items():
+            object.__setattr__(self, key, value)
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        raise AttributeError(f"a SkewForm does not change: make a new one instead of setting {key!r}")
+
+    @classmethod
+    def canonical(cls, n: int, zero: int = 0, names: Sequence[str] | None = None) -> SkewForm:
+        """Σ x_i∧x_{m+i} in n = 2m dimensions, positions before momenta, and so many more that ω does not see."""
+        if n < 2 or n % 2 or zero < 0:
+            raise ValueError(f"n = {n}, zero = {zero}: a skew form has an even rank, from 2 on")
+        eye, omega = (
+            torch.eye(n // 2, dtype=torch.float64),
+            torch.zeros(n + zero, n + zero, dtype=torch.float64),
+        )
+        omega[: n // 2, n // 2 : n], omega[n // 2 : n, : n // 2] = eye, -eye
+        return cls(omega, names)
+
+    # The value
+
+    @property
+    def matrix(self) -> Tensor:
+        """The gauge-fixed ω as a float64 tensor (a copy)."""
+        return self._matrix.clone()  # type: ignore[attr-defined]
+
+    @property
+    def n(self) -> int:
+        """Dimension of the space the form lives on."""
+        return len(self.names)
+
+    @property
+    def zero(self) -> int:
+        """Number of dimensions that ω does not see."""
+        return self.n - self.rank
+
+    @property
+    def group_name(self) -> str:
+        """The name of Sp(ω): "Sp(4)", "Sp(2) ⋉ degenerate 1"."""
+        return f"Sp({self.rank})" + (f" ⋉ degenerate {self.zero}" if self.zero else "")
+
+    def __call__(self, x: Any, y: Any) -> Tensor:
+        """ω(x, y) for vectors ``(..., n)``."""
+        x, y = checks.vectors(x, self.n), checks.vectors(y, self.n, "y")
+        return ((x @ self._matrix.to(x)) * y).sum(-1)  # type: ignore[attr-defined]
+
+    def gram(self, X: Any) -> Tensor:
+        """ω(x_i, x_j) for tuples ``(..., p, n)``, giving skew ``(..., p, p)``."""
+        X = checks.vectors(X, self.n, "X")
+        return X @ self._matrix.to(X) @ X.mT  # type: ignore[attr-defined]
+
+    def in_basis(self, T: Tensor) -> SkewForm:
+        """The same form in other coordinates z = Tx: T⁻ᵀωT⁻¹."""
+        back = torch.linalg.inv(checks.square(T, "T", self.n).double())
+        return SkewForm(_skew_part(back.mT @ self._matrix @ back), tolerance=self.tolerance)  # type: ignore[attr-defined]
+
+    # Comparison, printing, storing
+
+    def __eq__(self, other: object) -> bool:
+        """Equal up to gauge, to rounding; names do not matter."""
+        if not isinstance(other, SkewForm):
+            return NotImplemented
+        if self.n != other.n:
+            return False
+        one, two = self.matrix, other.matrix
+        return any(torch.allclose(one, sign * two, rtol=0.0, atol=1e-9) for sign in (1.0, -1.0))
+
+    def __hash__(self) -> int:
+        return hash(("SkewForm", self.n))
+
+    def terms(self, half_widths: Any = None) -> list[tuple[int, int, float]]:
+        """The terms c x_i∧x_j, i < j, as (i, j, c), without those that `law` leaves out."""
+        omega = self.matrix
+        size, largest = omega.abs(), omega.abs().max()
+        if half_widths is None:
+            scale = size.amax(1)  # no choice of units of one coordinate changes size / scale / scale much
+            left_out = size < NO_MIXING * torch.minimum(scale[:, None], scale)
+        else:
+            left_out = (size <= torch.as_tensor(half_widths)) & (size < SMALL_TERM * largest)
+        left_out |= size < self.tolerance * largest
+        pairs = torch.triu_indices(self.n, self.n, 1).T.tolist()
+        return [(i, j, float(omega[i, j])) for i, j in pairs if not left_out[i, j]]
+
+    def law(self, digits: int = 2, half_widths: Any = None) -> str:
+        """The form as a formula, where x_i∧x_j stands for x_i y_j - x_j y_i; small terms as in `QuadraticForm.law`.
+
+        >>> SkewForm.canonical(4).law()
+        'ω(x, y) = 1.00 x0∧x2 + 1.00 x1∧x3'
+        """
+        text = ""
+        for i, j, value in self.terms(half_widths):
+            sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
+            one, other = (set_off(self.names[k]) for k in (i, j))
+            text += f"{sign}{_coefficient(abs(value), digits)} {one}∧{other}"
+        return f"ω(x, y) = {text}"
+
+    def __str__(self) -> str:
+        return f"{self.law()}   [{self.group_name}]"
+
+    def __repr__(self) -> str:
+        unusual = "" if self.tolerance == ZERO_TOLERANCE else f", tolerance={self.tolerance!r}"
+        return f"SkewForm({self.matrix.tolist()}, names={list(self.names)}{unusual})"
+
+    def to_json(self) -> str:
+        """The form as JSON text; `from_json` reads it back to the last bit."""
+        content = {"matrix": self.matrix.tolist(), "names": self.names, "tolerance": self.tolerance}
+        return json.dumps(content)
+
+    @classmethod
+    def from_json(cls, text: str) -> SkewForm:
+        """Read what `to_json` wrote."""
+        try:
+            content = json.loads(text)
+            return cls(content["matrix"], content["names"], content["tolerance"])
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"this is not a skew form written by to_json ({error!r}): {text[:60]!r}"
+            ) from None
+
+    def __reduce__(self) -> tuple:
+        return SkewForm.from_json, (self.to_json(),)
+
+
+def _skew_part(M: Tensor) -> Tensor:
+    return (M - M.mT) / 2
+
+
+def _gauged(omega: Tensor) -> Tensor:
+    """The representative of {cω : c ≠ 0}; raises where ω is not skew, or zero."""
+    checks.require_finite(omega, "ω")
+    largest, n = omega.abs().max(), len(omega)
+    if float((omega + omega.mT).abs().max()) > 1e-6 * float(largest) or float(largest) == 0:
+        raise ValueError("ω is not a skew form: give a matrix with ωᵀ = -ω that is not zero")
+    omega = _skew_part(omega)
+    if (
+        abs(float(torch.linalg.matrix_norm(omega)) / n**0.5 - 1) > 1e-14
+    ):  # stored forms come back to the last bit
+        omega = omega / largest
+        omega = omega / torch.linalg.matrix_norm(omega) * n**0.5
+    entries = omega[tuple(torch.triu_indices(n, n, 1))]
+    first = entries[entries.abs() > ZERO_TOLERANCE * entries.abs().max()][0]
+    return -omega if bool(first < 0) else omega
+
+
+# Beside a quadratic form
+
+
+def complex_structure(A: Tensor, omega: Tensor) -> Tensor:
+    """The K = A⁻¹ω (-(A⁻¹ω)²)^(-1/2) of A and ω: K² = -1 and AK is skew.
+
+    By Newton's iteration K ← (K - K⁻¹)/2, which squares the error. Where A⁻¹ω has real eigenvalues there is no such K,
+    and what comes back is none.
+    """
+    K = torch.linalg.solve(A, omega)
+    for _ in range(ROUNDS):
+        inverse, _ = torch.linalg.inv_ex(K)
+        ratio = (
+            torch.linalg.matrix_norm(inverse) / torch.linalg.matrix_norm(K)
+        ).sqrt()  # quicker from far away
+        if not bool(ratio.isfinite()):
+            break
+        step = (ratio * K - inverse / ratio) / 2
+        done = bool(torch.linalg.matrix_norm(step - K) <= 1e-9 * torch.linalg.matrix_norm(K))
+        K = step
+        if done:
+            break
+    return K
+
+
+def compatible(form: QuadraticForm, skew: SkewForm) -> bool:
+    """Whether A + iω is a hermitian form up to the scale of ω, so that O(A) ∩ Sp(ω) is a unitary group."""
+    if form.n != skew.n or form.signature.zero or skew.zero:
+        return False
+    S = form.group()._standard  # where A is diag(±1)
+    back = form.group()._standard_inverse
+    K = S @ torch.linalg.solve(form.matrix, skew.matrix) @ back
+    square = K @ K
+    scale = -square.diagonal().mean()
+    off = square + scale * torch.eye(form.n, dtype=torch.float64)
+    return bool(scale > 0) and bool(
+        torch.linalg.matrix_norm(off) <= COMPATIBLE * torch.linalg.matrix_norm(K) ** 2
+    )
