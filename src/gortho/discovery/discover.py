@@ -1,8 +1,8 @@
 """One call from samples to a verdict.
 
 The way: check the samples at the door, split them, take their frame; starts (M6, M11), search (M12) and refits give the
-form; freeze it and fit the predictor; compare with models that know no form; judge. All of it happens in the frame
-(M18). The held-out part is used for the last two steps only.
+form; freeze it and fit the predictor; compare with models that know no form; judge; look for a formula. All but the
+last happens in the frame (M18). The held-out part is used for the last three steps only, and never fitted to.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from gortho.discovery.clock import Clock
 from gortho.discovery.defect import noise_of
 from gortho.discovery.find import FoundForm, find_form, refits_of
 from gortho.discovery.large import Survey, allowed
+from gortho.discovery.law import with_formula
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind, committee, final_predictor
 from gortho.discovery.result import Discovery
@@ -65,6 +66,7 @@ def discover(
     look_for: Any = "auto",
     axial: Any = (),
     spaces: Any = (),
+    labels: Any = None,
 ) -> Discovery:
     """Is there a quadratic form whose group the data respects? Which one, how sure, and a predictor that respects it.
 
@@ -90,6 +92,8 @@ def discover(
             "spaces", "skew"; "O" alone for nothing else.
         axial: places of the vectors of a sample that are axial, as magnetic fields are; True for all.
         spaces: number of the form of each vector of a sample, where they are of several kinds: ``[0, 0, 1]``.
+        labels: names for the formula: ``{"y": "energy", "vectors": ["p", "k"], "scalars": ["m1", "m2"]}``; a series
+            and the columns of a data frame bring theirs.
 
     Ctrl-C ends the search with the best so far, judged UNDERDETERMINED.
 
@@ -120,6 +124,7 @@ def discover(
         max_samples=limits.max_samples,
         seed=seed,
         why=limits.why,
+        labels=labels,
     )
     asked = Asked.of(look_for, axial, spaces, samples.rep, samples.points, set_like)
     samples = samples.with_targets(samples.y, even_rep(samples.rep))  # parity is told apart from O(A)
@@ -243,7 +248,11 @@ def _discover(
     try:
         found_one = answer(samples, posed, form, fitted, comparison, *given)
         if comparison is None or not wanted(found_one, asked):
-            return with_translations(found_one, posed, seed)
-        return widen(found_one, samples, posed, form, comparison, asked, settings, seed, clock, tolerance)
+            found_one = with_translations(found_one, posed, seed)
+        else:
+            found_one = widen(
+                found_one, samples, posed, form, comparison, asked, settings, seed, clock, tolerance
+            )
+        return with_formula(found_one, posed, form.refits, clock)
     except KeyboardInterrupt:
         return answer(samples, posed, form, fitted, None, *given)

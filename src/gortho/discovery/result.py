@@ -23,6 +23,7 @@ from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict
 from gortho.discovery.violation import Violation
 from gortho.discovery.wider_value import Wider
 from gortho.forms import QuadraticForm
+from gortho.formulas import Formula
 from gortho.nn.framed import InFrame
 from gortho.report.words import with_interval
 from gortho.samples.door import as_tuples, by_name, split_scalars
@@ -128,6 +129,7 @@ class Discovery:
         columns: names of the columns that x came from, which `predict` finds in a data frame.
         violation: what a broken law does instead, where it is broken beyond doubt.
         wider: the symmetry in place of O(A), where the data respects another one (M15, M16, M17).
+        formula: the law for y, where there is a short one: ``print(found.formula)``.
     """
 
     verdict: Verdict
@@ -154,6 +156,7 @@ class Discovery:
     columns: tuple[str, ...] = ()  # of the table that x came from
     violation: Violation | None = None
     wider: Wider | None = None
+    formula: Formula | None = None
 
     @property
     def form(self) -> QuadraticForm | None:

@@ -1,0 +1,6 @@
+"""Short laws for y: `Formula` (the value), `short_formula` (how it is found)."""
+
+from gortho.formulas.find import Problem, short_formula
+from gortho.formulas.values import Factor, Formula, Monomial, Term
+
+__all__ = ["Factor", "Formula", "Monomial", "Problem", "Term", "short_formula"]

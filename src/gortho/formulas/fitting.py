@@ -1,0 +1,112 @@
+"""Columns of terms on samples, coefficients by least squares, numbers inside functions by variable projection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from gortho.formulas.values import Quantities, Term
+from gortho.samples.values import Samples
+from gortho.symmetry import Symmetry
+
+#: Evaluations of the numbers inside functions, at most, in a fit.
+EVALUATIONS = 30
+#: Steps for slopes by the numbers inside, as a share of them.
+STEP = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Samples as formulas see them: quantities, targets ``(N, c)``, and roots of the weights ``(N, 1)``."""
+
+    q: Quantities
+    y: np.ndarray
+    root: np.ndarray
+
+    @classmethod
+    def of(cls, samples: Samples, symmetry: Symmetry, output: str) -> Rows:
+        """Samples in the given coordinates."""
+        given = [s.numpy().reshape(len(samples), -1) for s in samples.scalars if s is not None]
+        scalars = np.concatenate(given, 1) if given else np.zeros((len(samples), 0))
+        y = samples.y.numpy().reshape(len(samples), -1)
+        weights = np.ones(len(y)) if samples.weights is None else samples.weights.numpy()
+        return cls(Quantities(samples.x.numpy(), scalars, symmetry, output), y, np.sqrt(weights)[:, None])
+
+    @property
+    def target(self) -> np.ndarray:
+        """The targets with their weights, flat."""
+        return (self.root * self.y).ravel()
+
+    def design(self, terms: Sequence[Term]) -> np.ndarray:
+        """The terms' columns with their weights ``(N·c, terms)``; not finite where a term is not."""
+        with np.errstate(all="ignore"):
+            columns = [(self.root * self.q.column(term)).ravel() for term in terms]
+        return np.stack(columns, 1) if columns else np.zeros((self.y.size, 0))
+
+
+def solve(design: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Least squares, with columns of any size."""
+    size = np.linalg.norm(design, axis=0)
+    size = np.where((size > 0) & np.isfinite(size), size, 1.0)
+    return np.linalg.lstsq(design / size, y, rcond=1e-14)[0] / size
+
+
+def reshaped(terms: Sequence[Term], shapes: np.ndarray) -> list[Term]:
+    """The terms with other numbers inside, one after another."""
+    found, start = [], 0
+    for term in terms:
+        count = len(term.shapes)
+        found.append(term.shaped(shapes[start : start + count]) if count else term)
+        start += count
+    return found
+
+
+def refined(terms: Sequence[Term], rows: Rows) -> list[Term]:
+    """The terms with the numbers inside that suit them best."""
+    shapes = np.array([s for term in terms for s in term.shapes])
+    if not len(shapes):
+        return list(terms)
+    y = rows.target
+    plain = [not term.shapes for term in terms]
+    fixed = rows.design([term for term, p in zip(terms, plain) if p])
+    scale = np.where(shapes == 0, 1.0, np.abs(shapes))
+
+    def residual(z: np.ndarray) -> np.ndarray:
+        moved = [t for t, p in zip(reshaped(terms, z * scale), plain) if not p]
+        design = np.concatenate([fixed, rows.design(moved)], 1)
+        if not np.isfinite(design).all():
+            return np.full(len(y), 10 * np.abs(y).max())
+        return y - design @ solve(design, y)
+
+    found = least_squares(residual, shapes / scale, max_nfev=EVALUATIONS, xtol=1e-14, ftol=1e-14, gtol=1e-14)
+    return reshaped(terms, found.x * scale)
+
+
+def slopes(terms: Sequence[Term], coefficients: np.ndarray, rows: Rows) -> np.ndarray:
+    """Derivatives of the sum by coefficients, then by the numbers inside ``(N·c, k)``."""
+    shapes = np.array([s for term in terms for s in term.shapes])
+    columns = [rows.design(terms)]
+    for place in range(len(shapes)):
+        step = STEP * (abs(shapes[place]) or 1.0)
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = shapes.copy()
+            moved[place] += sign * step
+            ends.append(rows.design(reshaped(terms, moved)) @ coefficients)
+        columns.append(((ends[0] - ends[1]) / (2 * step))[:, None])
+    return np.concatenate(columns, 1)
+
+
+def standard_errors(J: np.ndarray, residual: np.ndarray, components: int) -> np.ndarray:
+    """Standard errors of least squares that hold for errors of any size, sample by sample (White's sandwich)."""
+    size = np.linalg.norm(J, axis=0)
+    size = np.where(size > 0, size, 1.0)
+    U = J / size
+    bread = np.linalg.pinv(U.T @ U)
+    meat = (U * residual[:, None]).reshape(-1, components, U.shape[1]).sum(1)
+    count = len(meat)
+    spread = bread @ (meat.T @ meat) @ bread * (count / max(1, count - U.shape[1]))
+    return np.sqrt(np.maximum(np.diag(spread), 0.0)) / size
