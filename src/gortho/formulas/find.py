@@ -23,9 +23,13 @@ TERMS, FEW_TERMS = 6, 3
 #: An approximation is given where it leaves at most this share of the variance.
 ABOUT = 0.05
 #: Numbers (samples times components) that terms are chosen by, and samples that coefficients are fitted to, at most.
-CHOICE, FIT = 4_000, 5_000
+CHOICE, FIT = 3_000, 5_000
+#: Numbers that terms with numbers inside are scanned by.
+SCAN = 1_000
 #: A term is left out of the choice where one sample makes up more than this share of its squares.
 RULED = 0.5
+#: A term stays where its coefficient is at least this many times half of its 95 % interval.
+SURE = 1.5
 #: Rounds in which terms with numbers inside are sought.
 ROUNDS = 3
 #: Plain terms that compete with those that have numbers inside.
@@ -83,9 +87,10 @@ def short_formula(problem: Problem) -> Formula | None:
     whole = Samples.cat([train, problem.validation]).rows(slice(0, FIT))
     allowed = _allowed(problem)
     terms = _chosen(pool, columns, few, TERMS)
-    if _left(problem, terms, few) > allowed:
+    left = _left(problem, terms, few)
+    if left > allowed or (left > EXACT and len(terms) > FEW_TERMS):
         terms = _with_shapes(problem, pool, columns, few, terms, allowed)
-    formula = _fitted(problem, terms, whole)
+    formula = _without_doubtful(problem, terms, whole)
     if not formula.within:
         about = min(
             (_fitted(problem, chosen, whole) for chosen in _short(pool, columns, few, terms)),
@@ -105,10 +110,12 @@ def _pool(problem: Problem, rows: Rows) -> tuple[list[Candidate], np.ndarray]:
     """The terms that can be told apart on these samples, and their columns."""
     found = library(problem.space(rows), rows.q, problem.output_space)
     columns = rows.design([c.term for c in found])
-    squares = np.square(columns).reshape(len(rows.y), -1, len(found)).sum(1)
+    y = np.square(rows.root * rows.y).sum(1)
     with np.errstate(all="ignore"):
+        squares = np.square(columns).reshape(len(rows.y), -1, len(found)).sum(1)
         total = squares.sum(0)
-        keep = np.isfinite(total) & (total > 0) & (squares.max(0) <= RULED * total)
+        ruled = squares.max(0) > max(RULED, 2 * y.max() / y.sum()) * total
+        keep = np.isfinite(total) & (total > 0) & ~ruled
     return [c for c, k in zip(found, keep) if k], columns[:, keep]
 
 
@@ -140,7 +147,8 @@ def _with_shapes(
     allowed: float,
 ) -> list[Term]:
     """The choice among plain terms and those with numbers inside, which are sought beside what is there already."""
-    grid = Grid.of(problem.space(rows), rows, problem.output_space)
+    sparse = problem.rows(problem.train.rows(slice(0, max(1, SCAN // rows.y.shape[1]))))
+    grid = Grid.of(problem.space(rows), sparse, problem.output_space)
     gains = Squares.of(columns, rows.target, np.zeros(len(pool)), len(rows.y)).gains(())
     near = {term.monomials for term in terms}
     order = [i for i in np.argsort(-gains)[:KEPT]]
@@ -150,7 +158,7 @@ def _with_shapes(
     best = (_left(problem, terms, rows), terms)
     for _ in range(ROUNDS):
         sets = [[], _chosen(kept, made, rows, 1), _chosen(kept, made, rows, 2), list(terms)]
-        new = [candidate for beside in sets for candidate in grid.best(beside, rows)]
+        new = [candidate for beside in sets for candidate in grid.best(beside)]
         kept, made = kept + new, np.concatenate([made, rows.design([c.term for c in new])], 1)
         fine = np.isfinite(made).all(0) & (np.abs(made).max(0) > 0)
         kept, made = [c for c, k in zip(kept, fine) if k], made[:, fine]
@@ -169,6 +177,17 @@ def _short(pool: list[Candidate], columns: np.ndarray, rows: Rows, terms: list[T
     own = [Candidate(term, 1) for term in terms]
     found.append(_chosen(own, rows.design(terms), rows, FEW_TERMS))
     return found
+
+
+def _without_doubtful(problem: Problem, terms: Sequence[Term], samples: Samples) -> Formula:
+    """The formula without terms that may be zero, as far as the errors of noise and of the form tell."""
+    while True:
+        formula = _fitted(problem, terms, samples)
+        sure = [abs(t.coefficient) / max(t.error, 1e-300) for t in formula.terms]
+        if len(sure) == 1 or min(sure) >= SURE:
+            return formula
+        least = int(np.argmin(sure))
+        terms = [t for i, t in enumerate(formula.terms) if i != least]
 
 
 def _fitted(problem: Problem, terms: Sequence[Term], samples: Samples) -> Formula:
@@ -210,17 +229,20 @@ def _fitted(problem: Problem, terms: Sequence[Term], samples: Samples) -> Formul
 
 
 def _of_the_form(problem: Problem, terms: Sequence[Term], c: np.ndarray, samples: Samples) -> np.ndarray:
-    """Half 95 % intervals of coefficients and numbers inside that come from the error of the form."""
-    if len(problem.spread) < 2:
-        return np.zeros(len(c) + sum(len(term.shapes) for term in terms))
-    found = []
+    """Half 95 % intervals of coefficients and numbers inside that come from the error of the form.
+
+    With the form of a refit they move by one Gauss-Newton step.
+    """
+    moved = []
+    few = samples.rows(slice(0, max(1, CHOICE // samples.y[0].numel())))
     for symmetry in problem.spread:
-        rows = problem.rows(samples, symmetry)
-        moved = refined(terms, rows) if any(term.shapes for term in terms) else list(terms)
-        inside = [s for term in moved for s in term.shapes]
-        found.append([*solve(rows.design(moved), rows.target), *inside])
-    factor = student_t.ppf(0.975, len(found) - 1) * problem.widened
-    return factor * np.std(found, axis=0, ddof=1)
+        rows = problem.rows(few, symmetry)
+        J = slopes(terms, c, rows)
+        moved.append(solve(J, rows.target - rows.design(terms) @ c))
+    if len(moved) < 2 or not np.isfinite(moved).all():
+        return np.zeros(len(c) + sum(len(term.shapes) for term in terms))
+    factor = student_t.ppf(0.975, len(moved) - 1) * problem.widened
+    return factor * np.std(moved, axis=0, ddof=1)
 
 
 def _rivals(

@@ -11,13 +11,13 @@ import numpy as np
 from gortho.formulas.values import Factor, Monomial, Quantities, Term, Weights
 
 #: Terms to choose from, at most.
-MOST = 500
+MOST = 600
 #: Powers of squares beside the square itself, with what each costs in simplicity.
 POWERS = {0.5: 1, -0.5: 2, -1.0: 1, -1.5: 1, 2.0: 2, 1.5: 2, -2.0: 2, 3.0: 2, -3.0: 2}
 #: Powers of ⟨x_i, x_i⟩ that mixed products are multiplied by: dipoles, angles.
 FALLS = (-0.5, -1.0, -1.5, -2.5)
-#: Functions whose size at the 99.9th per cent is above this many times their median are poles, and are left out.
-WILD = 1e6
+#: The most that a term may cost.
+LONGEST = 6
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Space:
         pairs = [(i, j) for i, j in combinations(range(self.points), 2) if self.space(i) == self.space(j)]
         for i, j in [] if self.set_like else pairs:
             a, b = np.array(self.unit(i)), np.array(self.unit(j))
-            found += [(tuple((a - b).tolist()), 1), (tuple((a + b).tolist()), 1)]
+            found += [(tuple((a - b).tolist()), 0), (tuple((a + b).tolist()), 1)]
         if self.points > 2 and len(set(self.spaces)) < 2:
             found.append(((*[1] * self.points, *[0] * self.directions), 1))
         return found
@@ -114,7 +114,7 @@ def functions(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
     """Functions of one or two inner products, with their costs."""
     squares, mixed = space.squares(), space.mixed()
     found: list[tuple[tuple[Factor, ...], int]] = [((), 0)]
-    own = [space.plain(u, u) for u, cost in squares if not cost] + [space.plain(*m) for m in mixed]
+    own = [space.plain(u, u) for u, _ in squares if sum(map(abs, u)) == 1] + [space.plain(*m) for m in mixed]
     for u, cost in squares:
         found.append(((space.plain(u, u),), 1 + cost))
         found += [((space.plain(u, u, p),), 1 + cost + c) for p, c in POWERS.items()]
@@ -142,7 +142,7 @@ def legs(space: Space, q: Quantities, output_space: int = 0) -> list[tuple[int, 
     for number, way in enumerate(q.terms):
         if len(way.legs) == 2:  # a vector with itself, and two of the vectors
             found += [(number, (w, w), c) for w, c in vectors]
-            single = [w for w, c in vectors if not c]
+            single = [w for w, _ in vectors if sum(map(abs, w)) == 1]
             found += [(number, (a, b), 1) for a in single for b in single if a != b]
         elif len(way.legs) < 2:
             found += [(number, tuple(w for w, _ in chosen), sum(c for _, c in chosen))
@@ -185,16 +185,28 @@ def summed(space: Space, q: Quantities) -> Iterator[Candidate]:
 
 
 def library(space: Space, q: Quantities, output_space: int = 0, most: int = MOST) -> list[Candidate]:
-    """All terms, from the simplest on."""
+    """Terms from the simplest on, about so many, and the sums that are alike."""
     found = list(summed(space, q))
-    chosen = functions(space)
-    for (scalars, a), (inner, b), (term, weights, c) in product(
-        scalar_products(space), chosen, legs(space, q, output_space)
-    ):
-        if a + b + c > 5 or (a > 1 and len(inner) > 1):
-            continue
-        # A difference as a leg goes with functions of its own length, or with none.
-        if c and inner and inner[0].left != weights[0]:
-            continue
-        found.append(Candidate(Term((Monomial((*scalars, *inner), term, weights),)), a + b + c))
+    most += len(found)
+    by_cost: list[dict[int, list]] = [{}, {}, {}]
+    for place, parts in enumerate((scalar_products(space), functions(space), legs(space, q, output_space))):
+        for part in parts:
+            by_cost[place].setdefault(part[-1], []).append(part)
+    for cost in range(LONGEST + 1):
+        for a, b in product(by_cost[0], by_cost[1]):
+            for scalars, inner, way in product(by_cost[0][a], by_cost[1][b], by_cost[2].get(cost - a - b, [])):
+                term = _product(scalars[0], inner[0], way)
+                if term is not None:
+                    found.append(Candidate(term, cost))
+        if len(found) >= most:
+            break
     return sorted(found, key=lambda candidate: candidate.cost)[:most]
+
+
+def _product(scalars: tuple[Factor, ...], inner: tuple[Factor, ...], way: tuple) -> Term | None:
+    """A term, unless it is of no use: a difference goes with functions of its own length, long products with scalars."""
+    number, weights, _ = way
+    apart = any(sum(map(abs, w)) > 1 for w in weights)
+    if (apart and inner and inner[0].left != weights[0]) or (len(inner) > 1 and len(scalars) > 1):
+        return None
+    return Term((Monomial((*scalars, *inner), number, weights),))

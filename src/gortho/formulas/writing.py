@@ -12,7 +12,7 @@ from gortho.forms import WORD, set_off
 from gortho.reps import as_rep
 
 #: A number whose error is below this share of it is written without it, to six digits at most.
-NO_ERROR = 1e-6
+NO_ERROR = 1e-5
 DIGITS = 6
 
 #: Names that LaTeX knows as letters.
@@ -204,27 +204,29 @@ class Writer:
         of = [] if factor.scalar is None else [self.style.power(self.scalars[factor.scalar], 2)]
         return f" {'-' if shape < 0 else '+'} {self.style.product([written, *of])}"
 
-    def legs(self, monomial: Monomial) -> list[str]:
+    def legs(self, monomial: Monomial) -> tuple[list[str], list[str]]:
         """The vectors and the metric that the output is made of."""
         part = as_rep(self.formula.output).parts[0]
         way = part.terms(self.formula.symmetry.form.signature.zero > 0)[monomial.term]
         raised = "^{-1}" if self.style.latex else "⁻¹"
-        written = [{True: f"A{raised}", False: "A"}[b < part.up] if b < part.up or a >= part.up else "I"
-                   for a, b in way.pairs]  # fmt: skip
-        transposed = "^{\\top}" if self.style.latex else "ᵀ"
+        metric = [
+            f"A{raised}" if b < part.up else "A" if a >= part.up else "I" for a, b in way.pairs
+        ]
+        transposed, written = "^{\\top}" if self.style.latex else "ᵀ", []
         for place, (position, weights) in enumerate(zip(way.legs, monomial.legs)):
             vector = self.vector(weights, bracket=True)
             if part.rank == 2 and place == 1:
                 written.append(vector + transposed + ("A" if position >= part.up else ""))
             else:
                 written.append(("A" if position >= part.up else "") + vector)
-        return written
+        return written, metric
 
     def monomial(self, monomial: Monomial) -> str:
-        """A product: scalars, vectors, functions."""
+        """A product: scalars, vectors, functions, metric."""
         scalars = [self.factor(f) for f in monomial.factors if f.kind == "scalar"]
         functions = [self.factor(f) for f in monomial.factors if f.kind != "scalar"]
-        return self.style.product([*scalars, *self.legs(monomial), *functions])
+        legs, metric = self.legs(monomial)
+        return self.style.product([*scalars, *legs, *functions, *metric])
 
 
 def body(formula: Formula, term: Term, style: Style) -> str:
