@@ -61,7 +61,9 @@ def with_formula(found: Discovery, posed: Posed, refits: Tensor | None, clock: C
             formula = short_formula(problem)
     except KeyboardInterrupt:
         return found
-    provenance = replace(found.provenance, stages=found.provenance.stages | {"formula": clock.seconds["formula"]})
+    provenance = replace(
+        found.provenance, stages=found.provenance.stages | {"formula": clock.seconds["formula"]}
+    )
     if formula is None:
         return replace(found, provenance=provenance, notices=(*found.notices, NONE))
     return replace(found, provenance=provenance, formula=formula)
@@ -92,7 +94,9 @@ def _spread(found: Discovery, posed: Posed, refits: Tensor | None) -> list[Symme
     A = found.candidate.matrix
     if found.wider is None:
         forms = [] if refits is None else [posed.out(M) for M in refits]
-        same = [f for f in forms if f.signature == found.candidate.signature and float((f.matrix * A).sum()) > 0]
+        same = [
+            f for f in forms if f.signature == found.candidate.signature and float((f.matrix * A).sum()) > 0
+        ]
         return [Symmetry.of(f) for f in same]
     if found.entry_errors is None or len(found.wider.symmetry.forms) > 1:
         return []
@@ -101,8 +105,4 @@ def _spread(found: Discovery, posed: Posed, refits: Tensor | None) -> list[Symme
     E = (E + E.triu(1).mT) * torch.as_tensor(found.entry_errors)
     E = E - (E * A).sum((1, 2), keepdim=True) / A.square().sum() * A
     symmetry = found.wider.symmetry
-    return [
-        Symmetry(QuadraticForm(A + e), directions=symmetry.directions, origin=symmetry.origin)
-        for e in E
-    ]
-
+    return [Symmetry(QuadraticForm(A + e), directions=symmetry.directions, origin=symmetry.origin) for e in E]

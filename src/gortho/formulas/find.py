@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student_t
 
-from gortho.formulas.fitting import Rows, refined, reshaped, slopes, solve, standard_errors
+from gortho.formulas.fitting import Rows, refined, slopes, solve, standard_errors
 from gortho.formulas.library import Candidate, Space, library, space_of
 from gortho.formulas.selection import Squares, choose, prices
 from gortho.formulas.shapes import Grid
@@ -22,8 +22,8 @@ from gortho.symmetry import Symmetry
 TERMS, FEW_TERMS = 6, 3
 #: An approximation is given where it leaves at most this share of the variance.
 ABOUT = 0.05
-#: Numbers (samples times components) that terms are chosen by, and samples that coefficients are fitted to, at most.
-CHOICE, FIT = 3_000, 5_000
+#: Numbers (samples times components) that terms are chosen by, and that coefficients are fitted to, at most.
+CHOICE, FIT = 3_000, 20_000
 #: Numbers that terms with numbers inside are scanned by.
 SCAN = 1_000
 #: A term is left out of the choice where one sample makes up more than this share of its squares.
@@ -84,20 +84,21 @@ def short_formula(problem: Problem) -> Formula | None:
     pool, columns = _pool(problem, few)
     if not pool:
         return None
-    whole = Samples.cat([train, problem.validation]).rows(slice(0, FIT))
+    whole = Samples.cat([train, problem.validation]).rows(slice(0, FIT // components))
     allowed = _allowed(problem)
-    terms = _chosen(pool, columns, few, TERMS)
-    left = _left(problem, terms, few)
-    if left > allowed or (left > EXACT and len(terms) > FEW_TERMS):
-        terms = _with_shapes(problem, pool, columns, few, terms, allowed)
-    formula = _without_doubtful(problem, terms, whole)
-    if not formula.within:
-        about = min(
-            (_fitted(problem, chosen, whole) for chosen in _short(pool, columns, few, terms)),
-            key=lambda f: f.unexplained,
-        )
-        return about if about.unexplained <= ABOUT else None
-    return replace(formula, rivals=_rivals(problem, formula, pool, columns, few))
+    squares = _squares(pool, columns, few)
+    terms = _chosen(pool, squares, TERMS)
+    formula = None
+    if _left(problem, terms, few) <= allowed:
+        formula = _without_doubtful(problem, terms, whole)
+    if formula is None or not (formula.exact or len(formula.terms) <= FEW_TERMS):
+        terms = _with_shapes(problem, pool, columns, squares, few, terms, allowed)
+        formula = _without_doubtful(problem, terms, whole)
+    if formula.within:
+        return replace(formula, rivals=_rivals(formula, pool, columns, few))
+    shorter = [_fitted(problem, chosen, whole) for chosen in _short(pool, squares, few, terms)]
+    about = min(shorter, key=lambda short: short.unexplained)
+    return about if about.unexplained <= ABOUT else None
 
 
 def _allowed(problem: Problem) -> float:
@@ -119,8 +120,11 @@ def _pool(problem: Problem, rows: Rows) -> tuple[list[Candidate], np.ndarray]:
     return [c for c, k in zip(found, keep) if k], columns[:, keep]
 
 
-def _chosen(pool: Sequence[Candidate], columns: np.ndarray, rows: Rows, most: int) -> list[Term]:
-    squares = Squares.of(columns, rows.target, _prices(pool, rows), len(rows.y))
+def _squares(pool: Sequence[Candidate], columns: np.ndarray, rows: Rows) -> Squares:
+    return Squares.of(columns, rows.target, _prices(pool, rows), len(rows.y))
+
+
+def _chosen(pool: Sequence[Candidate], squares: Squares, most: int) -> list[Term]:
     return [pool[i].term for i in choose(squares, most)]
 
 
@@ -142,6 +146,7 @@ def _with_shapes(
     problem: Problem,
     pool: list[Candidate],
     columns: np.ndarray,
+    squares: Squares,
     rows: Rows,
     terms: list[Term],
     allowed: float,
@@ -149,20 +154,20 @@ def _with_shapes(
     """The choice among plain terms and those with numbers inside, which are sought beside what is there already."""
     sparse = problem.rows(problem.train.rows(slice(0, max(1, SCAN // rows.y.shape[1]))))
     grid = Grid.of(problem.space(rows), sparse, problem.output_space)
-    gains = Squares.of(columns, rows.target, np.zeros(len(pool)), len(rows.y)).gains(())
     near = {term.monomials for term in terms}
-    order = [i for i in np.argsort(-gains)[:KEPT]]
+    order = list(np.argsort(-squares.gains(()))[:KEPT])
     order += [i for i, c in enumerate(pool) if c.term.monomials in near and i not in order]
     kept = [pool[i] for i in order]
     made = columns[:, order]
     best = (_left(problem, terms, rows), terms)
     for _ in range(ROUNDS):
-        sets = [[], _chosen(kept, made, rows, 1), _chosen(kept, made, rows, 2), list(terms)]
+        squares = _squares(kept, made, rows)
+        sets = [[], _chosen(kept, squares, 1), _chosen(kept, squares, 2), terms]
         new = [candidate for beside in sets for candidate in grid.best(beside)]
         kept, made = kept + new, np.concatenate([made, rows.design([c.term for c in new])], 1)
         fine = np.isfinite(made).all(0) & (np.abs(made).max(0) > 0)
         kept, made = [c for c, k in zip(kept, fine) if k], made[:, fine]
-        terms = refined(_chosen(kept, made, rows, TERMS), rows)
+        terms = refined(_chosen(kept, _squares(kept, made, rows), TERMS), rows)
         left = _left(problem, terms, rows)
         done = left >= 0.5 * best[0]  # no longer much better
         best = min(best, (left, terms), key=lambda pair: pair[0])
@@ -171,12 +176,11 @@ def _with_shapes(
     return best[1]
 
 
-def _short(pool: list[Candidate], columns: np.ndarray, rows: Rows, terms: list[Term]) -> list[list[Term]]:
+def _short(pool: list[Candidate], squares: Squares, rows: Rows, terms: list[Term]) -> list[list[Term]]:
     """Short choices: of plain terms, and of those that were found."""
-    found = [_chosen(pool, columns, rows, FEW_TERMS)]
     own = [Candidate(term, 1) for term in terms]
-    found.append(_chosen(own, rows.design(terms), rows, FEW_TERMS))
-    return found
+    sources = ((pool, squares), (own, _squares(own, rows.design(terms), rows)))
+    return [_chosen(candidates, of, FEW_TERMS) for candidates, of in sources]
 
 
 def _without_doubtful(problem: Problem, terms: Sequence[Term], samples: Samples) -> Formula:
@@ -245,9 +249,7 @@ def _of_the_form(problem: Problem, terms: Sequence[Term], c: np.ndarray, samples
     return factor * np.std(moved, axis=0, ddof=1)
 
 
-def _rivals(
-    problem: Problem, formula: Formula, pool: list[Candidate], columns: np.ndarray, rows: Rows
-) -> tuple[str, ...]:
+def _rivals(formula: Formula, pool: list[Candidate], columns: np.ndarray, rows: Rows) -> tuple[str, ...]:
     """Terms that would do as well in the place of one, in words."""
     if formula.exact:
         return ()

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from gortho.formulas.values import Quantities, Term
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
 
-#: Evaluations of the numbers inside functions, at most, in a fit.
-EVALUATIONS = 30
+#: Gauss-Newton steps, at most, and the share of the sum of squares that one must gain for another to follow.
+STEPS, ENOUGH = 15, 1e-6
 #: Steps for slopes by the numbers inside, as a share of them.
 STEP = 1e-5
 
@@ -65,38 +64,53 @@ def reshaped(terms: Sequence[Term], shapes: np.ndarray) -> list[Term]:
 
 
 def refined(terms: Sequence[Term], rows: Rows) -> list[Term]:
-    """The terms with the numbers inside that suit them best."""
+    """The terms with the numbers inside that suit them best: Gauss-Newton together with the coefficients."""
+    terms, y = list(terms), rows.target
     shapes = np.array([s for term in terms for s in term.shapes])
     if not len(shapes):
-        return list(terms)
-    y = rows.target
-    plain = [not term.shapes for term in terms]
-    fixed = rows.design([term for term, p in zip(terms, plain) if p])
-    scale = np.where(shapes == 0, 1.0, np.abs(shapes))
+        return terms
 
-    def residual(z: np.ndarray) -> np.ndarray:
-        moved = [t for t, p in zip(reshaped(terms, z * scale), plain) if not p]
-        design = np.concatenate([fixed, rows.design(moved)], 1)
+    def at(z: np.ndarray) -> tuple[list[Term], np.ndarray, np.ndarray, float]:
+        moved = reshaped(terms, z)
+        design = rows.design(moved)
         if not np.isfinite(design).all():
-            return np.full(len(y), 10 * np.abs(y).max())
-        return y - design @ solve(design, y)
+            return moved, design, np.zeros(len(terms)), np.inf
+        c = solve(design, y)
+        return moved, design, c, float(np.square(y - design @ c).sum())
 
-    found = least_squares(residual, shapes / scale, max_nfev=EVALUATIONS, xtol=1e-14, ftol=1e-14, gtol=1e-14)
-    return reshaped(terms, found.x * scale)
+    now = at(shapes)
+    for _ in range(STEPS):
+        if not np.isfinite(now[3]):
+            break
+        step = solve(slopes(now[0], now[2], rows, now[1]), y - now[1] @ now[2])[len(terms) :]
+        step = np.clip(step, -np.abs(shapes) / 2, np.abs(shapes) / 2)
+        for shorter in (1.0, 0.3, 0.05):
+            there = at(shapes + shorter * step)
+            if there[3] < now[3]:
+                break
+        gain = now[3] - there[3]
+        if not gain > 0:
+            break
+        shapes, now, before = shapes + shorter * step, there, now[3]
+        if gain < ENOUGH * before:
+            break
+    return now[0]
 
 
-def slopes(terms: Sequence[Term], coefficients: np.ndarray, rows: Rows) -> np.ndarray:
+def slopes(
+    terms: Sequence[Term], coefficients: np.ndarray, rows: Rows, design: np.ndarray | None = None
+) -> np.ndarray:
     """Derivatives of the sum by coefficients, then by the numbers inside ``(N·c, k)``."""
-    shapes = np.array([s for term in terms for s in term.shapes])
-    columns = [rows.design(terms)]
-    for place in range(len(shapes)):
-        step = STEP * (abs(shapes[place]) or 1.0)
-        ends = []
-        for sign in (1.0, -1.0):
-            moved = shapes.copy()
-            moved[place] += sign * step
-            ends.append(rows.design(reshaped(terms, moved)) @ coefficients)
-        columns.append(((ends[0] - ends[1]) / (2 * step))[:, None])
+    columns = [rows.design(terms) if design is None else design]
+    for term, c in zip(terms, coefficients):
+        for place, shape in enumerate(term.shapes):
+            step = STEP * (abs(shape) or 1.0)
+            ends = [
+                term.shaped([s + sign * step * (k == place) for k, s in enumerate(term.shapes)])
+                for sign in (1.0, -1.0)
+            ]
+            up, down = rows.design(ends).T
+            columns.append((c * (up - down) / (2 * step))[:, None])
     return np.concatenate(columns, 1)
 
 

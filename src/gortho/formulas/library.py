@@ -83,11 +83,16 @@ class Space:
         return Factor("power", u, v, power, absolute)
 
 
-def space_of(q: Quantities, points: int, spaces: tuple[int, ...], counts: tuple[int, int], set_like: bool) -> Space:
+def space_of(
+    q: Quantities, points: int, spaces: tuple[int, ...], counts: tuple[int, int], set_like: bool
+) -> Space:
     """What the terms of these samples can be made of."""
     bare = Space(points, q.vectors.shape[1] - points, spaces, *counts, set_like)
     sums = {w for w, _ in [*bare.squares(), *((bare.unit(i), 0) for i in range(points))]}
-    sums |= {tuple(int(a) for a in np.subtract(bare.unit(i), bare.unit(j))) for i, j in combinations(range(points), 2)}
+    sums |= {
+        tuple(int(a) for a in np.subtract(bare.unit(i), bare.unit(j)))
+        for i, j in combinations(range(points), 2)
+    }
     return replace(
         bare,
         positive=frozenset((w, w) for w in sums if (q.inner(w, w) > 0).all()),
@@ -137,7 +142,9 @@ def legs(space: Space, q: Quantities, output_space: int = 0) -> list[tuple[int, 
     vectors = [(space.unit(i), 0) for i in range(space.size) if space.space(i) == output_space]
     if space.set_like:
         vectors = vectors[space.points :]
-    vectors += [(w, c) for w, c in space.sums() if space.space(next(i for i, k in enumerate(w) if k)) == output_space]
+    vectors += [
+        (w, c) for w, c in space.sums() if space.space(next(i for i, k in enumerate(w) if k)) == output_space
+    ]
     found = []
     for number, way in enumerate(q.terms):
         if len(way.legs) == 2:  # a vector with itself, and two of the vectors
@@ -158,7 +165,9 @@ def summed(space: Space, q: Quantities) -> Iterator[Candidate]:
     pairs = list(combinations(range(p), 2))
     units = [space.unit(i) for i in range(p)]
 
-    def each(u: list[Weights], powers: float | None, masses: int | None, way: int, count: int, how: str) -> Term:
+    def each(
+        u: list[Weights], powers: float | None, masses: int | None, way: int, count: int, how: str
+    ) -> Term:
         """One term for each of the vectors u, with a power of its square and the scalars of its points."""
         made = []
         for place, w in enumerate(u):
@@ -194,7 +203,9 @@ def library(space: Space, q: Quantities, output_space: int = 0, most: int = MOST
             by_cost[place].setdefault(part[-1], []).append(part)
     for cost in range(LONGEST + 1):
         for a, b in product(by_cost[0], by_cost[1]):
-            for scalars, inner, way in product(by_cost[0][a], by_cost[1][b], by_cost[2].get(cost - a - b, [])):
+            for scalars, inner, way in product(
+                by_cost[0][a], by_cost[1][b], by_cost[2].get(cost - a - b, [])
+            ):
                 term = _product(scalars[0], inner[0], way)
                 if term is not None:
                     found.append(Candidate(term, cost))

@@ -80,14 +80,14 @@ class Grid:
         simple = [(s, c) for s, c in scalar_products(space) if c < 2]
         with np.errstate(all="ignore"):
             others = [
-                (way, s, np.prod([rows.q.factor(f) for f in s], 0)[..., None] * rows.root * rows.q.tensor(*way[:2]), c + way[2])
+                (way, s, _value(rows, s) * rows.root * rows.q.tensor(*way[:2]), c + way[2])
                 for way, (s, c) in product(ways, simple)
             ]
+            apart = [any(sum(map(abs, w)) > 1 for w in way[1]) for way, *_ in others]
             for chosen, cost in factors(space, rows.q):
-                value = np.prod([rows.q.factor(f) for f in chosen], 0)[:, None]
-                for (number, weights, _), scalars, other, more in others:
-                    apart = any(sum(map(abs, w)) > 1 for w in weights)
-                    if apart and chosen[-1].left != weights[0]:
+                value = _value(rows, chosen)
+                for ((number, weights, _), scalars, other, more), own in zip(others, apart):
+                    if own and chosen[-1].left != weights[0]:
                         continue
                     term = Term((Monomial((*scalars, *chosen), number, weights),))
                     found.append((Candidate(term, COST + cost + more), (value * other).ravel()))
@@ -150,3 +150,11 @@ class Grid:
                 break
             shape, d, at = shape + step, moved, left(moved)
         return term.shaped([shape])
+
+
+def _value(rows: Rows, factors: Sequence[Factor]) -> np.ndarray:
+    """A product of factors ``(N, 1)``."""
+    value = np.ones(len(rows.y))
+    for factor in factors:
+        value = value * rows.q.factor(factor)
+    return value[:, None]

@@ -59,9 +59,7 @@ def expression(formula: Formula) -> Any:
         return sympy.Integer(1) if not parts else parts[0] if len(parts) == 1 else parts[0] * parts[1].T
 
     def whole(term: Term) -> Any:
-        products = [
-            sympy.Mul(*map(factor, m.factors)) * leg(m.term, m.legs) for m in term.monomials
-        ]
+        products = [sympy.Mul(*map(factor, m.factors)) * leg(m.term, m.legs) for m in term.monomials]
         return sympy.Float(term.coefficient) * sum(products[1:], products[0])
 
     parts = [whole(term) for term in formula.terms]

@@ -150,7 +150,13 @@ class Writer:
                 self._mark(self.scalars, formula.scalars, place * each + k, other * each + k, mark)
 
     def _mark(
-        self, written: list[str], names: tuple[str, ...], place: int, other: int, mark: str, moved: bool = False
+        self,
+        written: list[str],
+        names: tuple[str, ...],
+        place: int,
+        other: int,
+        mark: str,
+        moved: bool = False,
     ) -> None:
         found = self.style.indexed(names[place], names[other], mark)
         if found is None:
@@ -209,9 +215,7 @@ class Writer:
         part = as_rep(self.formula.output).parts[0]
         way = part.terms(self.formula.symmetry.form.signature.zero > 0)[monomial.term]
         raised = "^{-1}" if self.style.latex else "⁻¹"
-        metric = [
-            f"A{raised}" if b < part.up else "A" if a >= part.up else "I" for a, b in way.pairs
-        ]
+        metric = [f"A{raised}" if b < part.up else "A" if a >= part.up else "I" for a, b in way.pairs]
         transposed, written = "^{\\top}" if self.style.latex else "ᵀ", []
         for place, (position, weights) in enumerate(zip(way.legs, monomial.legs)):
             vector = self.vector(weights, bracket=True)

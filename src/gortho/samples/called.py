@@ -60,9 +60,17 @@ class Labels:
         numbers = [f"{i + 1}" for i in range(points)] if points > 1 else [""]
         vectors = self.vectors if len(self.vectors) == points else tuple(f"x{i}" for i in numbers)
         fixed = [f"b{i + 1}" for i in range(directions)] if directions > 1 else ["b"] * directions
-        own = [f"s{i}" + (f"_{k + 1}" if point_scalars > 1 else "") for i in numbers for k in range(point_scalars)]
+        own = [
+            f"s{i}" + (f"_{k + 1}" if point_scalars > 1 else "")
+            for i in numbers
+            for k in range(point_scalars)
+        ]
         letter = "c" if own else "s"
-        whole = [f"{letter}{k + 1}" for k in range(sample_scalars)] if sample_scalars > 1 else [letter] * sample_scalars
+        whole = (
+            [f"{letter}{k + 1}" for k in range(sample_scalars)]
+            if sample_scalars > 1
+            else [letter] * sample_scalars
+        )
         scalars = self.scalars if len(self.scalars) == len(own + whole) else tuple(own + whole)
         every = self.coordinates if len(self.coordinates) == points * len(names) else tuple(
             f"{name}_{i}" if i else str(name) for i in numbers for name in names
