@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import html
-import re
 from typing import Any
 
 import numpy as np
 
-from gortho.forms import WORD
+from gortho.formulas.writing import in_latex, symbol
 
-#: Names that LaTeX knows as letters.
-GREEK = re.compile(
-    r"(alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|phi|chi|psi|omega)"
-)
 #: Points of the scatter of predictions.
 SHOWN = 2_000
 
@@ -30,51 +25,47 @@ def _half(found: Any) -> np.ndarray | None:
     return None if found.entry_errors is None else found.interval_factor * found.entry_errors
 
 
-def symbol(name: str) -> str:
-    r"""A name in LaTeX; what is no single word stands in brackets.
-
-    >>> symbol("px"), symbol("x0"), symbol("mu_1"), symbol("m²")
-    ('\\mathrm{px}', 'x_{0}', '\\mu_{1}', '\\left(\\text{m²}\\right)')
-    """
-    if WORD.fullmatch(name):
-        stem, number = re.fullmatch(r"(.*?)_?(\d*)", name).groups()  # type: ignore[union-attr]
-        low = f"_{{{number}}}" if number else ""
-        if len(stem) == 1:
-            return stem + low
-        if GREEK.fullmatch(stem):
-            return f"\\{stem}{low}"
-        return f"\\mathrm{{{_escaped(stem)}}}{low}"
-    return f"\\left(\\text{{{_escaped(name)}}}\\right)"
+def _asked(found: Any, of: str | None) -> str | None:
+    """Which law is meant; an error where there is none of it."""
+    if of not in (None, "y", "q"):
+        raise ValueError(f"of = {of!r}: choose 'y' for the formula, 'q' for the form, or leave it out")
+    if of == "y" and found.formula is None:
+        raise ValueError("there is no formula for y: the form alone is told by of='q'")
+    return of
 
 
-def _escaped(text: str) -> str:
-    special = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
-    return "".join(special.get(c, f"\\{c}" if c in "_&%$#{}" else c) for c in text)
-
-
-def latex(found: Any, digits: int = 2) -> str:
+def latex(found: Any, digits: int = 2, of: str | None = None) -> str:
     """The law in LaTeX, without dollar signs; "" without a candidate."""
+    of = _asked(found, of)
+    if of == "y":
+        return found.formula.latex()
     if found.candidate is None:
         return ""
     names, text = [symbol(name) for name in found.names], ""
     for i, j, value in found.candidate.terms(_half(found)):
         sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
         number = f"{abs(value):.{digits}f}" if abs(value) >= 0.3 else f"{abs(value):.{digits + 1}g}"
-        mantissa, _, exponent = number.partition("e")
-        number = f"{mantissa} \\cdot 10^{{{int(exponent)}}}" if exponent else mantissa
         product = f"{names[i]}^{{2}}" if i == j else f"{names[i]}\\,{names[j]}"
-        text += f"{sign}{number}\\,{product}"
-    return f"q(x) = {text}"
+        text += f"{sign}{in_latex(number)}\\,{product}"
+    text = f"q(x) = {text}"
+    if of == "q" or found.formula is None:
+        return text
+    both = [line.replace(" ", " &", 1) for line in (found.formula.latex(), text)]
+    return f"\\begin{{aligned}} {both[0]} \\\\ {both[1]} \\end{{aligned}}"
 
 
-def sympy_form(found: Any, digits: int | None = None) -> Any:
-    """The law as a sympy expression of symbols with the coordinates' names, rounded to so many significant digits."""
+def sympy_law(found: Any, digits: int | None = None, of: str | None = None) -> Any:
+    """The formula for y, or the form, as an expression of the coordinates, to so many significant digits."""
     try:
         import sympy
     except ImportError:
         raise ImportError("found.sympy() needs sympy: pip install sympy") from None
+    of = _asked(found, of)
     if found.candidate is None:
         raise ValueError(f"there is no form: the verdict is {found.verdict} ({found.reason})")
+    if found.formula is not None and of != "q":
+        law = found.formula.sympy()
+        return law if digits is None else law.evalf(digits)
     symbols = [sympy.Symbol(name, real=True) for name in found.names]
     parts = [
         (sympy.Float(value) if digits is None else sympy.Float(value, digits)) * symbols[i] * symbols[j]
@@ -90,6 +81,8 @@ def as_html(found: Any) -> str:
     if form is not None:
         label = "law" if found.form is not None else "best candidate, not accepted"
         rows.append(f"<p>{label}: {html.escape(found.law())} [{html.escape(form.group_name)}]</p>")
+        if found.formula is not None:
+            rows.append("<p>formula: " + "<br>".join(map(html.escape, found.formula.lines())) + "</p>")
         rows.append(_matrix(found))
     rows.append(f"<p>why: {html.escape(found.reason)}<br>next: {html.escape(found.advice)}</p>")
     rows += [f"<p>note: {html.escape(notice)}</p>" for notice in found.notices]

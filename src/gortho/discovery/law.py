@@ -13,8 +13,8 @@ from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind
 from gortho.discovery.result import Discovery
 from gortho.discovery.spreads import UNDERSTATED
-from gortho.formulas import Problem, short_formula
 from gortho.forms import QuadraticForm
+from gortho.formulas import Problem, short_formula
 from gortho.reps import as_rep
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
@@ -36,19 +36,14 @@ def with_formula(found: Discovery, posed: Posed, refits: Tensor | None, clock: C
     if not speaks_of(found):
         return found
     parts = posed.weighted(found.provenance.errors)
-    given = [
-        replace(sample, weights=weighted.weights)
-        for sample, weighted in (
-            (posed.given.train, parts.train),
-            (posed.given.validation, parts.validation),
-            (posed.given.held_out, parts.held_out),
-        )
-    ]
+    given = posed.given
     assert found.symmetry is not None
     # The errors of a wider symmetry's form are widened already, and so are its draws.
     exact = found.provenance.predictor is Kind.POLYNOMIAL or found.wider is not None
     problem = Problem(
-        *given,
+        replace(given.train, weights=parts.train.weights),
+        replace(given.validation, weights=parts.validation.weights),
+        replace(given.held_out, weights=parts.held_out.weights),
         found.symmetry,
         found.output,
         lambda samples: _predicted(found, samples),

@@ -15,7 +15,7 @@ from scipy.stats import t as student_t
 from torch import Tensor
 
 from gortho.checkpoints import write_whole
-from gortho.discovery import display
+from gortho.discovery import display, symbolic
 from gortho.discovery.defect import Defect
 from gortho.discovery.predictor import Kind
 from gortho.discovery.search import Errors
@@ -323,6 +323,9 @@ class Discovery:
             label = "law" if self.verdict is Verdict.FOUND else "best candidate, not accepted"
             lines.append(f"  {label}: {self.law()}   [{self.candidate.group_name}]")
             lines.append(f"  {self._eigenvalue_words()}")
+        if self.formula is not None:
+            first, *more = self.formula.lines()
+            lines += [_sentences(f"  formula: {first}"), *(_sentences(f"    {line}") for line in more)]
         if self.wider is not None:
             lines += [_sentences(f"  {line}") for line in self.wider.lines(self.interval_factor)]
         if self.evidence is not None:
@@ -354,13 +357,21 @@ class Discovery:
     def __repr__(self) -> str:
         return display.short(self)
 
-    def latex(self, digits: int = 2) -> str:
-        """The law in LaTeX, without dollar signs."""
-        return display.latex(self, digits)
+    def latex(self, digits: int = 2, of: str | None = None) -> str:
+        """The law in LaTeX, without dollar signs: of "y" (the formula), of "q" (the form), or of both, aligned."""
+        return display.latex(self, digits, of)
 
-    def sympy(self, digits: int | None = None) -> Any:
-        """The law as a sympy expression."""
-        return display.sympy_form(self, digits)
+    def sympy(self, digits: int | None = None, of: str | None = None) -> Any:
+        """The law in sympy, of the coordinates: of "y" (the formula) where there is one, else of "q" (the form)."""
+        return display.sympy_law(self, digits, of)
+
+    def invariants(self, X: Any, scalars: Any = None) -> Any:
+        """What laws can be made of: a data frame of the inner products and scalars of samples, with their names."""
+        return symbolic.invariants(self, X, scalars)
+
+    def symbolic(self, X: Any, y: Any, scalars: Any = None, **options: Any) -> Any:
+        """A formula by PySR (extra ``pysr``): its regressor, fitted to y on the `invariants` of these samples."""
+        return symbolic.regress(self, X, y, scalars, **options)
 
     def plot(self) -> Any:
         """A matplotlib figure of the form, its eigenvalues and the predictions of held-out samples."""

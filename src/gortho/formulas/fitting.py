@@ -58,7 +58,7 @@ def reshaped(terms: Sequence[Term], shapes: np.ndarray) -> list[Term]:
     found, start = [], 0
     for term in terms:
         count = len(term.shapes)
-        found.append(term.shaped(shapes[start : start + count]) if count else term)
+        found.append(term.shaped(shapes[start : start + count].tolist()) if count else term)
         start += count
     return found
 

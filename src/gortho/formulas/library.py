@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,10 @@ POWERS = {0.5: 1, -0.5: 2, -1.0: 1, -1.5: 1, 2.0: 2, 1.5: 2, -2.0: 2, 3.0: 2, -3
 FALLS = (-0.5, -1.0, -1.5, -2.5)
 #: The most that a term may cost.
 LONGEST = 6
+
+
+#: A way to build the output: which of `Rep.terms`, the vectors of its legs, what it costs.
+Way = tuple[int, tuple[Weights, ...], int]
 
 
 @dataclass(frozen=True)
@@ -137,7 +142,7 @@ def functions(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
     return found
 
 
-def legs(space: Space, q: Quantities, output_space: int = 0) -> list[tuple[int, tuple[Weights, ...], int]]:
+def legs(space: Space, q: Quantities, output_space: int = 0) -> list[Way]:
     """Ways to build the output: term, its vectors, cost."""
     vectors = [(space.unit(i), 0) for i in range(space.size) if space.space(i) == output_space]
     if space.set_like:
@@ -145,7 +150,7 @@ def legs(space: Space, q: Quantities, output_space: int = 0) -> list[tuple[int, 
     vectors += [
         (w, c) for w, c in space.sums() if space.space(next(i for i, k in enumerate(w) if k)) == output_space
     ]
-    found = []
+    found: list[Way] = []
     for number, way in enumerate(q.terms):
         if len(way.legs) == 2:  # a vector with itself, and two of the vectors
             found += [(number, (w, w), c) for w, c in vectors]
@@ -158,7 +163,7 @@ def legs(space: Space, q: Quantities, output_space: int = 0) -> list[tuple[int, 
 
 
 def summed(space: Space, q: Quantities) -> Iterator[Candidate]:
-    """Sums over all vectors, and over pairs of them, of terms that are alike: where vectors have no order, or are many."""
+    """Sums of alike terms over all vectors, and over pairs: where vectors have no order, or are three or more."""
     if len(set(space.spaces)) > 1 or space.points < 2 or not (space.set_like or space.points > 2):
         return
     p, k = space.points, space.point_scalars
@@ -179,12 +184,14 @@ def summed(space: Space, q: Quantities) -> Iterator[Candidate]:
         return Term(tuple(made), how)
 
     apart = [tuple(int(a) for a in np.subtract(units[i], units[j])) for i, j in pairs]
+    choices: dict[float | None, int] = {None: 0, 1.0: 1}
+    choices |= {power: 1 + cost for power, cost in POWERS.items()}
     for number, way in enumerate(q.terms):
         count = len(way.legs)
         if count > 2:
             continue
         for masses in (None, *range(k)):
-            for power, cost in {None: 0, 1.0: 1, **{s: 1 + c for s, c in POWERS.items()}}.items():
+            for power, cost in choices.items():
                 extra = cost + (masses is not None)
                 if power is None and masses is None and not count:
                     continue
@@ -197,8 +204,9 @@ def library(space: Space, q: Quantities, output_space: int = 0, most: int = MOST
     """Terms from the simplest on, about so many, and the sums that are alike."""
     found = list(summed(space, q))
     most += len(found)
-    by_cost: list[dict[int, list]] = [{}, {}, {}]
-    for place, parts in enumerate((scalar_products(space), functions(space), legs(space, q, output_space))):
+    by_cost: list[dict[int, list[Any]]] = [{}, {}, {}]
+    ingredients: tuple[Any, ...] = scalar_products(space), functions(space), legs(space, q, output_space)
+    for place, parts in enumerate(ingredients):
         for part in parts:
             by_cost[place].setdefault(part[-1], []).append(part)
     for cost in range(LONGEST + 1):
@@ -214,8 +222,8 @@ def library(space: Space, q: Quantities, output_space: int = 0, most: int = MOST
     return sorted(found, key=lambda candidate: candidate.cost)[:most]
 
 
-def _product(scalars: tuple[Factor, ...], inner: tuple[Factor, ...], way: tuple) -> Term | None:
-    """A term, unless it is of no use: a difference goes with functions of its own length, long products with scalars."""
+def _product(scalars: tuple[Factor, ...], inner: tuple[Factor, ...], way: Way) -> Term | None:
+    """A term, unless it is of no use: a sum of vectors goes with functions of its own length."""
     number, weights, _ = way
     apart = any(sum(map(abs, w)) > 1 for w in weights)
     if (apart and inner and inner[0].left != weights[0]) or (len(inner) > 1 and len(scalars) > 1):

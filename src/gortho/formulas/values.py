@@ -65,7 +65,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Monomial:
-    """A product of factors and of vectors: ``term`` is the way to build the output (`Rep.terms`), ``legs`` its vectors."""
+    """A product of factors and vectors: ``term`` says how the output is built (`Rep.terms`), ``legs`` of what."""
 
     factors: tuple[Factor, ...] = ()
     term: int = 0
@@ -74,7 +74,7 @@ class Monomial:
 
 @dataclass(frozen=True)
 class Term:
-    """A coefficient times a monomial, or times a sum of alike ones over all vectors ("each") or pairs of them ("pairs").
+    """A coefficient times a monomial, or times a sum of alike ones over all vectors ("each") or over "pairs" of them.
 
     ``error`` is half of the coefficient's 95 % interval.
     """
@@ -160,7 +160,7 @@ class Quantities:
 
     def column(self, term: Term) -> np.ndarray:
         """The values of a term without its coefficient ``(N, components)``."""
-        total = 0.0
+        total: Any = 0.0
         for monomial in term.monomials:
             value = self.tensor(monomial.term, monomial.legs)
             for factor in monomial.factors:
@@ -241,6 +241,12 @@ class Formula:
         from gortho.formulas.writing import text
 
         return text(self)
+
+    def lines(self) -> list[str]:
+        """The formula, its error bars, and how good it is, in lines."""
+        from gortho.formulas.writing import lines
+
+        return lines(self)
 
     def latex(self) -> str:
         """The formula in LaTeX, without dollar signs."""

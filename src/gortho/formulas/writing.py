@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import os.path
 import re
 from dataclasses import dataclass
 
+from gortho.forms import WORD, coefficient, set_off
 from gortho.formulas.values import Factor, Formula, Monomial, Term, Weights
-from gortho.forms import WORD, set_off
 from gortho.reps import as_rep
 
 #: A number whose error is below this share of it is written without it, to six digits at most.
@@ -80,7 +79,8 @@ def without_number(one: str, two: str) -> tuple[str, str] | None:
     >>> without_number("m_1", "m_2"), without_number("x1", "y2")
     (('m', ''), None)
     """
-    start = os.path.commonprefix([one, two]).rstrip("0123456789")
+    same = next((k for k, (a, b) in enumerate(zip(one, two)) if a != b), 0)
+    start = one[:same].rstrip("0123456789")
     first, second = (re.fullmatch(r"(\d+)(.*)", name[len(start) :]) for name in (one, two))
     if first is None or second is None or first[2] != second[2]:
         return None
@@ -121,7 +121,7 @@ class Style:
             base = f"\\left({base}\\right)" if self.latex else f"({base})"
         if self.latex:
             return f"{base}^{{{power:g}}}"
-        return base + {2: "²", 3: "³"}.get(power, f"^{power:g}")
+        return base + {2.0: "²", 3.0: "³"}.get(float(power), f"^{power:g}")
 
     def product(self, parts: list[str]) -> str:
         """Factors side by side."""
@@ -255,14 +255,18 @@ def _written(formula: Formula, style: Style) -> str:
     return text or "0"
 
 
+def _holds(formula: Formula) -> bool:
+    return formula.within or math.isnan(formula.unexplained)
+
+
 def text(formula: Formula) -> str:
     """The formula in one line: "energy = 0.50 m1 ⟨x1,x1⟩ + 0.50 m2 ⟨x2,x2⟩"."""
-    return f"{set_off(formula.target)} {'=' if formula.within or math.isnan(formula.unexplained) else '≈'} {_written(formula, TEXT)}"
+    return f"{set_off(formula.target)} {'=' if _holds(formula) else '≈'} {_written(formula, TEXT)}"
 
 
 def latex(formula: Formula) -> str:
     """The formula in LaTeX."""
-    relation = "=" if formula.within or math.isnan(formula.unexplained) else "\\approx"
+    relation = "=" if _holds(formula) else "\\approx"
     return f"{symbol(formula.target)} {relation} {_written(formula, LATEX)}"
 
 
@@ -272,8 +276,7 @@ def errors(formula: Formula) -> str:
     for term in formula.terms:
         if math.isfinite(term.error):
             found.append((term.error, term.coefficient))
-        shaped = [f for f in term.monomials[0].factors if f.shape is not None]
-        found += [(f.shape_error, f.shape) for f in shaped]
+        found += [(f.shape_error, f.shape) for f in term.monomials[0].factors if f.shape is not None]
     if found and all(half <= NO_ERROR * abs(value) for half, value in found):
         return f"below {NO_ERROR:.0e} of each number"
     return ", ".join(f"{half:.1g}" for half, _ in found)
@@ -286,3 +289,48 @@ def quality(formula: Formula) -> str:
         return "leaves nothing of the held-out variance but rounding"
     compared = f"{own:.2g} of the held-out variance, the predictor {other:.2g}"
     return f"leaves {compared}" if formula.within else f"an approximation only: leaves {compared}"
+
+
+def in_coordinates(formula: Formula) -> str:
+    """A power of one vector's square with the coefficient inside: "mass = √(1.00 E² - 0.0900 p²)"; "" for others."""
+    term = formula.terms[0]
+    factors = [f for f in term.monomials[0].factors if f.kind != "scalar"]
+    plain = (
+        len(formula.terms) == 1
+        and not term.summed
+        and not term.monomials[0].legs
+        and not formula.symmetry.origin
+    )
+    if not plain or len(factors) != 1 or formula.points > 1 or factors[0].left != factors[0].right:
+        return ""
+    factor, form = factors[0], formula.symmetry.form
+    if factor.kind != "power" or factor.shape or factor.absolute or len(formula.symmetry.directions):
+        return ""
+    scale = abs(term.coefficient) ** (1 / factor.power)
+    inside = ""
+    for i, j, value in form.terms():
+        value *= scale
+        sign = ("-" if value < 0 else "") if not inside else (" - " if value < 0 else " + ")
+        one, other = (set_off(form.names[k]) for k in (i, j))
+        inside += f"{sign}{coefficient(abs(value), 2)} {f'{one}²' if i == j else f'{one}·{other}'}"
+    scalars = [Writer(formula, TEXT).factor(f) for f in term.monomials[0].factors if f.kind == "scalar"]
+    if factor.power == 1 and not scalars and term.coefficient < 0:
+        return ""
+    several = len(form.terms()) > 1
+    written = (
+        TEXT.product([*scalars, TEXT.power(inside, factor.power, bracket=several)])
+        if factor.power != 1
+        else (TEXT.product([*scalars, f"({inside})" if scalars and several else inside]))
+    )
+    return f"{set_off(formula.target)} = {'-' if term.coefficient < 0 else ''}{written}"
+
+
+def lines(formula: Formula) -> list[str]:
+    """The formula and what is to be said of it."""
+    found = [str(formula), f"± 95 %: {errors(formula)}; {quality(formula)}"]
+    expanded = in_coordinates(formula)
+    if expanded:
+        found.append(f"that is, {expanded}")
+    if formula.rivals:
+        found.append(f"these samples do not tell it from one with {', or '.join(formula.rivals)}")
+    return found

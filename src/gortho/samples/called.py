@@ -38,7 +38,7 @@ class Labels:
         known = [f.name for f in fields(cls)]
         if given is None or set(given) - set(known):
             raise DataError(f"labels = {labels!r}: give a dictionary with some of {', '.join(known)}")
-        made = {k: v if k == "y" else _words(v) for k, v in given.items()}
+        made: dict[str, Any] = {k: v if k == "y" else _words(v) for k, v in given.items()}
         columns = [str(c) for c in getattr(y, "columns", ())]
         name = columns[0] if len(columns) == 1 else getattr(y, "name", None)
         if isinstance(name, str):

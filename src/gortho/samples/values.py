@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -66,7 +66,7 @@ class Samples:
     names: tuple[str, ...] = ()
     noise: Tensor | None = None
     classes: tuple[Any, ...] = ()
-    labels: Labels = Labels()
+    labels: Labels = field(default_factory=Labels)
 
     def __post_init__(self) -> None:
         if not self.names:
