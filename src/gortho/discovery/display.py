@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gortho.formulas.symbols import expression
 from gortho.formulas.writing import in_latex, symbol
 
 #: Points of the scatter of predictions.
@@ -64,7 +65,7 @@ def sympy_law(found: Any, digits: int | None = None, of: str | None = None) -> A
     if found.candidate is None:
         raise ValueError(f"there is no form: the verdict is {found.verdict} ({found.reason})")
     if found.formula is not None and of != "q":
-        law = found.formula.sympy()
+        law = expression(found.formula, None if found.wider is not None else _left_out(found))
         return law if digits is None else law.evalf(digits)
     symbols = [sympy.Symbol(name, real=True) for name in found.names]
     parts = [
@@ -72,6 +73,14 @@ def sympy_law(found: Any, digits: int | None = None, of: str | None = None) -> A
         for i, j, value in found.candidate.terms(_half(found))
     ]
     return sympy.Add(*parts)
+
+
+def _left_out(found: Any) -> np.ndarray:
+    """Which entries of A the law of q does without."""
+    left_out = np.ones((len(found.names),) * 2, dtype=bool)
+    for i, j, _ in found.candidate.terms(_half(found)):
+        left_out[i, j] = left_out[j, i] = False
+    return left_out
 
 
 def as_html(found: Any) -> str:

@@ -13,8 +13,11 @@ from gortho.reps import as_rep
 ROUNDING = 1e-9
 
 
-def expression(formula: Formula) -> Any:
-    """The formula as an expression of the coordinates and scalars; tensors as matrices (of rank 2 at most)."""
+def expression(formula: Formula, left_out: np.ndarray | None = None) -> Any:
+    """The formula as an expression of the coordinates and scalars; tensors as matrices (of rank 2 at most).
+
+    Entries of the form that are ``left_out (n, n)`` count as zero.
+    """
     try:
         import sympy
     except ImportError:
@@ -29,7 +32,7 @@ def expression(formula: Formula) -> Any:
     vectors += [sympy.Matrix(s) for s in symmetry.directions.tolist()]
     scalars = [sympy.Symbol(name, real=True) for name in formula.scalars]
     spaces = [*(symmetry.spaces or [0] * formula.points), *[0] * len(symmetry.directions)]
-    forms = [_matrix(sympy, form) for form in symmetry.forms]
+    forms = [_matrix(sympy, form, left_out) for form in symmetry.forms]
 
     def total(weights: Weights) -> Any:
         return sum((w * vectors[i] for i, w in enumerate(weights) if w), sympy.zeros(symmetry.n, 1))
@@ -38,7 +41,8 @@ def expression(formula: Formula) -> Any:
         if f.kind == "scalar":
             return scalars[f.scalar] ** _exponent(sympy, f.power)  # type: ignore[index]
         A = forms[spaces[next(i for i, w in enumerate(f.left) if w)]]
-        t = (total(f.left).T * A * total(f.right))[0]
+        u, v, n = total(f.left), total(f.right), range(symmetry.n)
+        t = sympy.Add(*(A[i, j] * u[i] * v[j] for i in n for j in n))
         t = sympy.sqrt(sympy.Abs(t) if f.absolute else t) if f.rooted else sympy.Abs(t) if f.absolute else t
         a = 0 if f.shape is None else sympy.Float(f.shape)
         if f.kind == "free":
@@ -66,11 +70,11 @@ def expression(formula: Formula) -> Any:
     return sum(parts[1:], parts[0])
 
 
-def _matrix(sympy: Any, form: Any) -> Any:
+def _matrix(sympy: Any, form: Any, left_out: np.ndarray | None) -> Any:
     """A, with zeros for mixed terms that are rounding."""
     A = form.matrix.numpy()
     size = np.sqrt(np.abs(np.outer(A.diagonal(), A.diagonal())))
-    kept = np.where(np.abs(A) < ROUNDING * size, 0.0, A)
+    kept = np.where((np.abs(A) < ROUNDING * size) if left_out is None else left_out, 0.0, A)
     return sympy.Matrix([[sympy.Float(v) if v else 0 for v in row] for row in kept.tolist()])
 
 

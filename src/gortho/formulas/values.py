@@ -187,7 +187,7 @@ class Formula:
     >>> kinetic = Term((Monomial((Factor("scalar", scalar=0), Factor("power", (1,), (1,)))),), "", 0.5, 0.01)
     >>> law = Formula("energy", (kinetic,), Symmetry(QuadraticForm.euclidean(3)), "scalar", ("v",), ("m",))
     >>> print(law)
-    energy = 0.500 m ⟨v,v⟩
+    energy = 0.50 m ⟨v,v⟩
     >>> float(law(np.array([[[3.0, 0.0, 4.0]]]), {"sample": np.array([2.0])})[0])
     25.0
     """

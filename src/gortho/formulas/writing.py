@@ -293,36 +293,25 @@ def quality(formula: Formula) -> str:
 
 def in_coordinates(formula: Formula) -> str:
     """A power of one vector's square with the coefficient inside: "mass = √(1.00 E² - 0.0900 p²)"; "" for others."""
-    term = formula.terms[0]
-    factors = [f for f in term.monomials[0].factors if f.kind != "scalar"]
-    plain = (
-        len(formula.terms) == 1
-        and not term.summed
-        and not term.monomials[0].legs
-        and not formula.symmetry.origin
-    )
-    if not plain or len(factors) != 1 or formula.points > 1 or factors[0].left != factors[0].right:
+    (term, *others), symmetry = formula.terms, formula.symmetry
+    form, (monomial, *_) = symmetry.form, term.monomials
+    functions = [f for f in monomial.factors if f.kind != "scalar"]
+    if others or term.summed or len(functions) != 1 or formula.points > 1 or not symmetry.plain:
         return ""
-    factor, form = factors[0], formula.symmetry.form
-    if factor.kind != "power" or factor.shape or factor.absolute or len(formula.symmetry.directions):
+    factor, c = functions[0], term.coefficient
+    if factor.kind != "power" or factor.shape or factor.absolute or monomial.legs or monomial.term:
         return ""
-    scale = abs(term.coefficient) ** (1 / factor.power)
+    scale = c if factor.power == 1 else abs(c) ** (1 / factor.power)
     inside = ""
     for i, j, value in form.terms():
-        value *= scale
-        sign = ("-" if value < 0 else "") if not inside else (" - " if value < 0 else " + ")
+        sign = ("-" if scale * value < 0 else "") if not inside else (" - " if scale * value < 0 else " + ")
         one, other = (set_off(form.names[k]) for k in (i, j))
-        inside += f"{sign}{coefficient(abs(value), 2)} {f'{one}²' if i == j else f'{one}·{other}'}"
-    scalars = [Writer(formula, TEXT).factor(f) for f in term.monomials[0].factors if f.kind == "scalar"]
-    if factor.power == 1 and not scalars and term.coefficient < 0:
-        return ""
-    several = len(form.terms()) > 1
-    written = (
-        TEXT.product([*scalars, TEXT.power(inside, factor.power, bracket=several)])
-        if factor.power != 1
-        else (TEXT.product([*scalars, f"({inside})" if scalars and several else inside]))
-    )
-    return f"{set_off(formula.target)} = {'-' if term.coefficient < 0 else ''}{written}"
+        inside += f"{sign}{coefficient(abs(scale * value), 2)} {f'{one}²' if i == j else f'{one}·{other}'}"
+    writer = Writer(formula, TEXT)
+    scalars = [writer.factor(f) for f in monomial.factors if f.kind == "scalar"]
+    inside = f"({inside})" if scalars and factor.power == 1 else inside
+    written = TEXT.product([*scalars, TEXT.power(inside, factor.power, bracket=True)])
+    return f"{set_off(formula.target)} = {'-' if c < 0 and factor.power != 1 else ''}{written}"
 
 
 def lines(formula: Formula) -> list[str]:
