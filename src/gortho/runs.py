@@ -295,7 +295,7 @@ def _formula(formula: Formula) -> dict[str, Any]:
         ],
         "unexplained": formula.unexplained,
         "predictor_unexplained": formula.predictor_unexplained,
-        "within": formula.within,
+        "holds": formula.holds,
         "rivals": formula.rivals,
     }
 

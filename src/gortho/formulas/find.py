@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,13 +10,13 @@ from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from gortho.formulas.fitting import Rows, refined, slopes, solve, standard_errors
-from gortho.formulas.library import Candidate, Space, library, space_of
-from gortho.formulas.selection import Squares, choose, prices
+from gortho.formulas.library import Candidate, library
+from gortho.formulas.problem import Problem
+from gortho.formulas.selection import ROUNDING, Squares, choose, prices
 from gortho.formulas.shapes import Grid
 from gortho.formulas.values import EXACT, WITHIN, Formula, Term
 from gortho.formulas.writing import TEXT, body
 from gortho.samples.values import Samples
-from gortho.symmetry import Symmetry
 
 #: Terms of a formula, and of one that is an approximation only, at most.
 TERMS, FEW_TERMS = 6, 3
@@ -30,107 +30,130 @@ SCAN = 1_000
 RULED = 0.5
 #: A term stays where its coefficient is at least this many times half of its 95 % interval.
 SURE = 1.5
+#: A polynomial is taken unless other terms are better by this, in the criterion.
+PREFERENCE = 10.0
 #: Rounds in which terms with numbers inside are sought.
 ROUNDS = 3
 #: Plain terms that compete with those that have numbers inside.
 KEPT = 120
+#: The same function twice, with numbers inside that differ by less than this share, is one.
+ALIKE = 0.1
 #: Terms are rivals where the criterion differs by less than this, and this many are told.
 RIVAL, RIVALS = 6.0, 2
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """What a formula is sought for: samples in the given coordinates, the symmetry, and the predictor's values.
+class Choice:
+    """Terms to choose from, their columns on some rows, and what the choice needs of these."""
 
-    ``spread`` are symmetries that would do as well (refits), by which the form's error reaches the coefficients;
-    ``widened`` is the factor that their spread is known to be too small by.
-    """
+    pool: list[Candidate]
+    columns: np.ndarray
+    rows: Rows
+    squares: Squares
 
-    train: Samples
-    validation: Samples
-    held_out: Samples
-    symmetry: Symmetry
-    output: str
-    predict: Callable[[Samples], np.ndarray]
-    spread: Sequence[Symmetry] = ()
-    widened: float = 1.0
-    output_space: int = 0
+    @classmethod
+    def of(cls, pool: list[Candidate], columns: np.ndarray, rows: Rows) -> Choice:
+        """Of the terms whose columns are finite and not zero."""
+        fine = np.isfinite(columns).all(0) & (np.abs(columns) > 0).any(0)
+        pool, columns = [c for c, k in zip(pool, fine) if k], columns[:, fine]
+        N = len(rows.y)
+        price = prices(np.array([c.cost for c in pool]), N)
+        price += np.log(N) * np.array([len(c.term.shapes) for c in pool])
+        return cls(pool, columns, rows, Squares.of(columns, rows.target, price, N))
 
-    def rows(self, samples: Samples, symmetry: Symmetry | None = None) -> Rows:
-        """Samples as formulas see them."""
-        return Rows.of(samples, symmetry or self.symmetry, self.output)
+    def part(self, places: Sequence[int]) -> Choice:
+        """A choice among some of the terms."""
+        return Choice.of([self.pool[i] for i in places], self.columns[:, list(places)], self.rows)
 
-    def space(self, rows: Rows) -> Space:
-        """What terms can be made of."""
-        options = self.train.network_options()
-        counts = options["point_scalars"], options["sample_scalars"]
-        return space_of(rows.q, self.train.points, self.symmetry.spaces, counts, self.train.set_like)
+    def best(self, most: int) -> tuple[float, list[Term]]:
+        """The best sum of at most so many terms, with its criterion before it."""
+        chosen = choose(self.squares, most)
+        return self.squares.criterion(chosen), [self.pool[i].term for i in chosen]
 
-    def unexplained(self, values: np.ndarray, samples: Samples) -> float:
-        """The share of the variance of samples that values leave, by their weights."""
-        w = np.ones(len(samples)) if samples.weights is None else samples.weights.numpy()
-        y = samples.y.numpy().reshape(len(samples), -1)
-        # Every term of a tensor may be zero, so its mean means nothing there; the same as in the table of errors.
-        around = y - np.average(y, axis=0, weights=w)
-        errors = np.square(values.reshape(y.shape) - y).mean(1)
-        return float((w * errors).sum() / max((w * np.square(around).mean(1)).sum(), 1e-300))
+    def beside(self, new: list[Candidate]) -> Choice:
+        """With further terms, but for those that are there already, or nearly so."""
+        added: list[Candidate] = []
+        for candidate in new:
+            if not any(_alike(candidate.term, other.term) for other in [*self.pool, *added]):
+                added.append(candidate)
+        columns = self.rows.design([c.term for c in added])
+        return Choice.of(self.pool + added, np.concatenate([self.columns, columns], 1), self.rows)
+
+    def criterion(self, terms: Sequence[Term]) -> float:
+        """That of a sum of these terms, of which some may have other numbers inside."""
+        design, y, N = self.rows.design(terms), self.rows.target, len(self.rows.y)
+        left = float(np.square(y - design @ solve(design, y)).sum())
+        count = len(terms) + sum(len(term.shapes) for term in terms)
+        price = float(np.log(N) + 2 * np.log(len(self.pool)))
+        return N * float(np.log(left / (y @ y) + ROUNDING)) + count * price
+
+
+def _alike(one: Term, two: Term) -> bool:
+    if len(one.shapes) != len(two.shapes) or not one.shapes:
+        return False
+    if one.shaped([1.0] * len(one.shapes)).monomials != two.shaped([1.0] * len(two.shapes)).monomials:
+        return False
+    return all(abs(a - b) <= ALIKE * abs(a) for a, b in zip(one.shapes, two.shapes))
 
 
 def short_formula(problem: Problem) -> Formula | None:
     """The shortest formula that is as good as the predictor; else a short approximation; else None."""
+    with np.errstate(all="ignore"):
+        return _short_formula(problem)
+
+
+def _short_formula(problem: Problem) -> Formula | None:
     train = problem.train
     components = train.y[0].numel()
     few = problem.rows(train.rows(slice(0, max(1, CHOICE // components))))
-    pool, columns = _pool(problem, few)
-    if not pool:
-        return None
     whole = Samples.cat([train, problem.validation]).rows(slice(0, FIT // components))
-    allowed = _allowed(problem)
-    squares = _squares(pool, columns, few)
-    terms = _chosen(pool, squares, TERMS)
-    formula = None
-    if _left(problem, terms, few) <= allowed:
-        formula = _without_doubtful(problem, terms, whole)
-    if formula is None or not (formula.exact or len(formula.terms) <= FEW_TERMS):
-        terms = _with_shapes(problem, pool, columns, squares, few, terms, allowed)
-        formula = _without_doubtful(problem, terms, whole)
-    if formula.within:
-        return replace(formula, rivals=_rivals(formula, pool, columns, few))
-    shorter = [_fitted(problem, chosen, whole) for chosen in _short(pool, squares, few, terms)]
-    about = min(shorter, key=lambda short: short.unexplained)
+    plain = _plain(problem, few)
+    if not plain.pool:
+        return None
+    terms = _simplest(plain)
+    formula = _settled(problem, terms, few, whole)
+    if formula is None or not (formula.exact or formula.polynomial or len(formula.terms) == 1):
+        terms = _with_shapes(problem, plain, terms)
+        formula = _settled(problem, terms, few, whole)
+    if formula is not None and formula.holds:
+        return replace(formula, rivals=_rivals(formula, plain))
+    own = Choice.of([Candidate(term, 1) for term in terms], few.design(terms), few)
+    short = [_fitted(problem, choice.best(FEW_TERMS)[1], whole) for choice in (plain, own)]
+    about = min(short, key=lambda formula: formula.unexplained)
     return about if about.unexplained <= ABOUT else None
+
+
+def _plain(problem: Problem, rows: Rows) -> Choice:
+    """The terms without numbers inside that can be told apart on these samples."""
+    found = library(problem.space(rows), rows.q, problem.output_space)
+    columns = rows.design([c.term for c in found])
+    y = np.square(rows.root * rows.y).sum(1)
+    squares = np.square(columns).reshape(len(rows.y), -1, len(found)).sum(1)
+    ruled = squares.max(0) > max(RULED, 2 * y.max() / y.sum()) * squares.sum(0)
+    return Choice.of([c for c, r in zip(found, ruled) if not r], columns[:, ~ruled], rows)
+
+
+def _simplest(plain: Choice) -> list[Term]:
+    """The best polynomial, or the best sum of all kinds of terms where that is clearly better."""
+    value, terms = plain.best(TERMS)
+    polynomials = [i for i, candidate in enumerate(plain.pool) if candidate.term.polynomial]
+    if not polynomials:
+        return terms
+    other, of_polynomials = plain.part(polynomials).best(TERMS)
+    return of_polynomials if other <= value + PREFERENCE else terms
+
+
+def _settled(problem: Problem, terms: Sequence[Term], rows: Rows, whole: Samples) -> Formula | None:
+    """The formula of these terms, without those in doubt, if it is as good as the predictor on validation samples."""
+    if _left(problem, terms, rows) > _allowed(problem):
+        return None
+    return _without_doubtful(problem, terms, whole)
 
 
 def _allowed(problem: Problem) -> float:
     """What a formula may leave of the validation samples."""
     predicted = problem.predict(problem.validation)
     return max(WITHIN * problem.unexplained(predicted, problem.validation), EXACT)
-
-
-def _pool(problem: Problem, rows: Rows) -> tuple[list[Candidate], np.ndarray]:
-    """The terms that can be told apart on these samples, and their columns."""
-    found = library(problem.space(rows), rows.q, problem.output_space)
-    columns = rows.design([c.term for c in found])
-    y = np.square(rows.root * rows.y).sum(1)
-    with np.errstate(all="ignore"):
-        squares = np.square(columns).reshape(len(rows.y), -1, len(found)).sum(1)
-        total = squares.sum(0)
-        ruled = squares.max(0) > max(RULED, 2 * y.max() / y.sum()) * total
-        keep = np.isfinite(total) & (total > 0) & ~ruled
-    return [c for c, k in zip(found, keep) if k], columns[:, keep]
-
-
-def _squares(pool: Sequence[Candidate], columns: np.ndarray, rows: Rows) -> Squares:
-    return Squares.of(columns, rows.target, _prices(pool, rows), len(rows.y))
-
-
-def _chosen(pool: Sequence[Candidate], squares: Squares, most: int) -> list[Term]:
-    return [pool[i].term for i in choose(squares, most)]
-
-
-def _prices(pool: Sequence[Candidate], rows: Rows) -> np.ndarray:
-    inside = np.array([len(c.term.shapes) for c in pool])
-    return prices(np.array([c.cost for c in pool]), len(rows.y)) + inside * np.log(len(rows.y))
 
 
 def _left(problem: Problem, terms: Sequence[Term], rows: Rows) -> float:
@@ -142,45 +165,25 @@ def _left(problem: Problem, terms: Sequence[Term], rows: Rows) -> float:
     return left if np.isfinite(left) else np.inf
 
 
-def _with_shapes(
-    problem: Problem,
-    pool: list[Candidate],
-    columns: np.ndarray,
-    squares: Squares,
-    rows: Rows,
-    terms: list[Term],
-    allowed: float,
-) -> list[Term]:
+def _with_shapes(problem: Problem, plain: Choice, terms: list[Term]) -> list[Term]:
     """The choice among plain terms and those with numbers inside, which are sought beside what is there already."""
+    rows = plain.rows
     sparse = problem.rows(problem.train.rows(slice(0, max(1, SCAN // rows.y.shape[1]))))
     grid = Grid.of(problem.space(rows), sparse, problem.output_space)
     near = {term.monomials for term in terms}
-    order = list(np.argsort(-squares.gains(()))[:KEPT])
-    order += [i for i, c in enumerate(pool) if c.term.monomials in near and i not in order]
-    kept = [pool[i] for i in order]
-    made = columns[:, order]
-    best = (_left(problem, terms, rows), terms)
+    order = [int(i) for i in np.argsort(-plain.squares.gains(()))[:KEPT]]
+    order += [i for i, c in enumerate(plain.pool) if c.term.monomials in near and i not in order]
+    choice = plain.part(order)
+    best = (plain.criterion(terms), terms)
     for _ in range(ROUNDS):
-        squares = _squares(kept, made, rows)
-        sets = [[], _chosen(kept, squares, 1), _chosen(kept, squares, 2), terms]
-        new = [candidate for beside in sets for candidate in grid.best(beside)]
-        kept, made = kept + new, np.concatenate([made, rows.design([c.term for c in new])], 1)
-        fine = np.isfinite(made).all(0) & (np.abs(made).max(0) > 0)
-        kept, made = [c for c, k in zip(kept, fine) if k], made[:, fine]
-        terms = refined(_chosen(kept, _squares(kept, made, rows), TERMS), rows)
-        left = _left(problem, terms, rows)
-        done = left >= 0.5 * best[0]  # no longer much better
-        best = min(best, (left, terms), key=lambda pair: pair[0])
-        if best[0] <= allowed or done:
+        sets = [[], choice.best(1)[1], choice.best(2)[1], terms]
+        choice = choice.beside([candidate for beside in sets for candidate in grid.best(beside)])
+        terms = refined(choice.best(TERMS)[1], rows)
+        value = plain.criterion(terms)
+        if not value < best[0]:
             break
+        best = (value, terms)
     return best[1]
-
-
-def _short(pool: list[Candidate], squares: Squares, rows: Rows, terms: list[Term]) -> list[list[Term]]:
-    """Short choices: of plain terms, and of those that were found."""
-    own = [Candidate(term, 1) for term in terms]
-    sources = ((pool, squares), (own, _squares(own, rows.design(terms), rows)))
-    return [_chosen(candidates, of, FEW_TERMS) for candidates, of in sources]
 
 
 def _without_doubtful(problem: Problem, terms: Sequence[Term], samples: Samples) -> Formula:
@@ -249,25 +252,24 @@ def _of_the_form(problem: Problem, terms: Sequence[Term], c: np.ndarray, samples
     return factor * np.std(moved, axis=0, ddof=1)
 
 
-def _rivals(formula: Formula, pool: list[Candidate], columns: np.ndarray, rows: Rows) -> tuple[str, ...]:
+def _rivals(formula: Formula, plain: Choice) -> tuple[str, ...]:
     """Terms that would do as well in the place of one, in words."""
     if formula.exact:
         return ()
-    terms = list(formula.terms)
-    simple = [Candidate(t, 0) for t in terms]
-    every = [*simple, *pool]
-    made = np.concatenate([rows.design(terms), columns], 1)
+    terms, rows = list(formula.terms), plain.rows
+    every = [*terms, *(candidate.term for candidate in plain.pool)]
+    made = np.concatenate([rows.design(terms), plain.columns], 1)
     squares = Squares.of(made, rows.target, np.zeros(len(every)), len(rows.y))
     own = tuple(range(len(terms)))
     limit = squares.criterion(own) + RIVAL
+    names = {t.monomials for t in terms}
     found: list[tuple[float, str]] = []
     for place in own:
         rest = own[:place] + own[place + 1 :]
         left = np.maximum(squares.left(rest) - squares.gains(rest), 0.0)
         values = len(rows.y) * np.log(left / squares.total + 1e-300)
-        names = {t.monomials for t in terms}
         for i in np.argsort(values)[: RIVALS + len(terms) + 1]:
-            if values[i] <= limit and every[i].term.monomials not in names:
-                old, new = (body(formula, t, TEXT) for t in (terms[place], every[i].term))
+            if values[i] <= limit and every[i].monomials not in names:
+                old, new = (body(formula, t, TEXT) for t in (terms[place], every[i]))
                 found.append((float(values[i]), f"{new or '1'} for {old or '1'}"))
     return tuple(text for _, text in sorted(found)[:RIVALS])

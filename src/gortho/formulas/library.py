@@ -14,7 +14,7 @@ from gortho.formulas.values import Factor, Monomial, Quantities, Term, Weights
 #: Terms to choose from, at most.
 MOST = 600
 #: Powers of squares beside the square itself, with what each costs in simplicity.
-POWERS = {0.5: 1, -0.5: 2, -1.0: 1, -1.5: 1, 2.0: 2, 1.5: 2, -2.0: 2, 3.0: 2, -3.0: 2}
+POWERS = {0.5: 1, -0.5: 2, -1.0: 1, -1.5: 1, 2.0: 1, 1.5: 2, -2.0: 2, 3.0: 2, -3.0: 2}
 #: Powers of ⟨x_i, x_i⟩ that mixed products are multiplied by: dipoles, angles.
 FALLS = (-0.5, -1.0, -1.5, -2.5)
 #: The most that a term may cost.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations, repeat
 
 import numpy as np
 
@@ -88,10 +89,21 @@ class Squares:
                 value, best = self.best_added(rest)
                 moves.append((value, (*rest, best)))
             value, step = min(moves)
+            if value >= at - 1e-9:  # two of them for one or two others
+                value, step = min(
+                    map(self._two_others, combinations(chosen, 2), repeat(chosen)), default=(at, ())
+                )
             if value >= at - 1e-9:
                 break
             at, chosen = value, step
         return at, chosen
+
+    def _two_others(self, pair: tuple[int, ...], chosen: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
+        """The best one or two columns in place of two."""
+        rest = tuple(i for i in chosen if i not in pair)
+        value, one = self.best_added(rest)
+        other, two = self.best_added((*rest, one))
+        return min((value, (*rest, one)), (other, (*rest, one, two)))
 
 
 def choose(squares: Squares, most: int) -> tuple[int, ...]:

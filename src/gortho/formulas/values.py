@@ -16,6 +16,8 @@ from gortho.symmetry import Symmetry
 WITHIN = 1.25
 #: … or this share of the variance, which is rounding.
 EXACT = 1e-10
+#: One that is neither exact nor a polynomial may have so many fitted numbers: with more, it interpolates.
+NUMBERS = 4
 
 #: A sum of the vectors of a sample, by its whole weights.
 Weights = tuple[int, ...]
@@ -88,6 +90,14 @@ class Term:
     def shapes(self) -> tuple[float, ...]:
         """The fitted numbers inside, each once: those of a sum are alike."""
         return tuple(f.shape for f in self.monomials[0].factors if f.shape is not None)
+
+    @property
+    def polynomial(self) -> bool:
+        """Whether it is a product of whole powers, none below zero."""
+        factors = [factor for monomial in self.monomials for factor in monomial.factors]
+        return all(
+            f.kind in ("power", "scalar") and f.shape is None and f.power in (1, 2, 3) for f in factors
+        )
 
     def shaped(self, shapes: Sequence[float], errors: Sequence[float] | None = None) -> Term:
         """The same with other numbers inside."""
@@ -212,6 +222,21 @@ class Formula:
     def exact(self) -> bool:
         """Whether it leaves nothing but rounding."""
         return self.unexplained <= EXACT
+
+    @property
+    def polynomial(self) -> bool:
+        """Whether it is a polynomial of inner products, scalars and vectors."""
+        return all(term.polynomial for term in self.terms)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers were fitted: coefficients, and those inside functions."""
+        return len(self.terms) + sum(len(term.shapes) for term in self.terms)
+
+    @property
+    def holds(self) -> bool:
+        """Whether it may be called the law: as good as the predictor, and exact, a polynomial, or of few numbers."""
+        return self.within and (self.exact or self.polynomial or self.numbers <= NUMBERS)
 
     @property
     def points(self) -> int:

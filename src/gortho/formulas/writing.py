@@ -256,7 +256,7 @@ def _written(formula: Formula, style: Style) -> str:
 
 
 def _holds(formula: Formula) -> bool:
-    return formula.within or math.isnan(formula.unexplained)
+    return formula.holds or math.isnan(formula.unexplained)
 
 
 def text(formula: Formula) -> str:
@@ -288,7 +288,10 @@ def quality(formula: Formula) -> str:
     if formula.exact:
         return "leaves nothing of the held-out variance but rounding"
     compared = f"{own:.2g} of the held-out variance, the predictor {other:.2g}"
-    return f"leaves {compared}" if formula.within else f"an approximation only: leaves {compared}"
+    if formula.holds:
+        return f"leaves {compared}"
+    kind = f"an interpolation with {formula.numbers} numbers" if formula.within else "an approximation only"
+    return f"{kind}: leaves {compared}"
 
 
 def in_coordinates(formula: Formula) -> str:
