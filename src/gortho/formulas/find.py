@@ -13,23 +13,24 @@ from gortho.formulas.fitting import Rows, refined, slopes, solve, standard_error
 from gortho.formulas.library import Candidate, library
 from gortho.formulas.problem import Problem
 from gortho.formulas.selection import ROUNDING, Squares, choose, prices
+from gortho.formulas.shapes import COST as SHAPED
 from gortho.formulas.shapes import Grid
-from gortho.formulas.values import EXACT, WITHIN, Formula, Term
+from gortho.formulas.values import EXACT, WITHIN, Formula, Monomial, Term
 from gortho.formulas.writing import TEXT, body
 from gortho.samples.values import Samples
 
 #: Terms of a formula, and of one that is an approximation only, at most.
 TERMS, FEW_TERMS = 6, 3
-#: An approximation is given where it leaves at most this share of the variance.
+#: An approximation is given where it leaves at most this share of the variance more than the predictor.
 ABOUT = 0.05
 #: Numbers (samples times components) that terms are chosen by, and that coefficients are fitted to, at most.
 CHOICE, FIT = 3_000, 20_000
 #: Numbers that terms with numbers inside are scanned by.
 SCAN = 1_000
 #: A term is left out of the choice where one sample makes up more than this share of its squares.
-RULED = 0.5
+RULED = 0.3
 #: A term stays where its coefficient is at least this many times half of its 95 % interval.
-SURE = 1.5
+SURE = 2.0
 #: A polynomial is taken unless other terms are better by this, in the criterion.
 PREFERENCE = 10.0
 #: Rounds in which terms with numbers inside are sought.
@@ -53,8 +54,13 @@ class Choice:
 
     @classmethod
     def of(cls, pool: list[Candidate], columns: np.ndarray, rows: Rows) -> Choice:
-        """Of the terms whose columns are finite and not zero."""
-        fine = np.isfinite(columns).all(0) & (np.abs(columns) > 0).any(0)
+        """Of the terms whose columns are finite, not zero, and not ruled by one sample, unless y is."""
+        squares = np.square(columns).reshape(len(rows.y), -1, len(pool)).sum(1)
+        y = np.square(rows.root * rows.y).sum(1)
+        total = squares.sum(0)
+        fine = (
+            np.isfinite(total) & (total > 0) & (squares.max(0) <= max(RULED, 2 * y.max() / y.sum()) * total)
+        )
         pool, columns = [c for c, k in zip(pool, fine) if k], columns[:, fine]
         N = len(rows.y)
         price = prices(np.array([c.cost for c in pool]), N)
@@ -67,14 +73,35 @@ class Choice:
 
     def best(self, most: int) -> tuple[float, list[Term]]:
         """The best sum of at most so many terms, with its criterion before it."""
-        chosen = choose(self.squares, most)
-        return self.squares.criterion(chosen), [self.pool[i].term for i in chosen]
+        squares = self.squares
+        chosen = choose(squares, most)
+        count = self._effective(chosen)
+        if count < squares.rows:
+            squares = replace(squares, rows=count)
+            chosen = squares.improved(chosen, most)[1]
+        return squares.criterion(chosen), [self.pool[i].term for i in chosen]
+
+    def _effective(self, chosen: Sequence[int]) -> int:
+        """Rows that count: as many normal errors as have the same spread of their squares as what is left."""
+        design = self.columns[:, list(chosen)]
+        left = self.rows.target - design @ solve(design, self.rows.target)
+        squares = np.square(left).reshape(len(self.rows.y), -1).sum(1)
+        if not squares.any():
+            return len(squares)
+        usual = 1 + 2 / self.rows.y.shape[1]  # of the square of a normal error with so many components
+        return int(min(len(squares), max(1.0, usual * squares.sum() ** 2 / np.square(squares).sum())))
 
     def beside(self, new: list[Candidate]) -> Choice:
         """With further terms, but for those that are there already, or nearly so."""
+        there: dict[tuple[Monomial, ...], list[float]] = {}
+        for candidate in self.pool:
+            if candidate.term.shapes:
+                there.setdefault(_kind(candidate.term), []).append(candidate.term.shapes[0])
         added: list[Candidate] = []
         for candidate in new:
-            if not any(_alike(candidate.term, other.term) for other in [*self.pool, *added]):
+            shape, others = candidate.term.shapes[0], there.setdefault(_kind(candidate.term), [])
+            if all(abs(shape - other) > ALIKE * abs(shape) for other in others):
+                others.append(shape)
                 added.append(candidate)
         columns = self.rows.design([c.term for c in added])
         return Choice.of(self.pool + added, np.concatenate([self.columns, columns], 1), self.rows)
@@ -88,12 +115,9 @@ class Choice:
         return N * float(np.log(left / (y @ y) + ROUNDING)) + count * price
 
 
-def _alike(one: Term, two: Term) -> bool:
-    if len(one.shapes) != len(two.shapes) or not one.shapes:
-        return False
-    if one.shaped([1.0] * len(one.shapes)).monomials != two.shaped([1.0] * len(two.shapes)).monomials:
-        return False
-    return all(abs(a - b) <= ALIKE * abs(a) for a, b in zip(one.shapes, two.shapes))
+def _kind(term: Term) -> tuple[Monomial, ...]:
+    """The term without the number inside."""
+    return term.shaped([1.0] * len(term.shapes)).monomials
 
 
 def short_formula(problem: Problem) -> Formula | None:
@@ -120,17 +144,13 @@ def _short_formula(problem: Problem) -> Formula | None:
     own = Choice.of([Candidate(term, 1) for term in terms], few.design(terms), few)
     short = [_fitted(problem, choice.best(FEW_TERMS)[1], whole) for choice in (plain, own)]
     about = min(short, key=lambda formula: formula.unexplained)
-    return about if about.unexplained <= ABOUT else None
+    return about if about.unexplained <= about.predictor_unexplained + ABOUT else None
 
 
 def _plain(problem: Problem, rows: Rows) -> Choice:
     """The terms without numbers inside that can be told apart on these samples."""
     found = library(problem.space(rows), rows.q, problem.output_space)
-    columns = rows.design([c.term for c in found])
-    y = np.square(rows.root * rows.y).sum(1)
-    squares = np.square(columns).reshape(len(rows.y), -1, len(found)).sum(1)
-    ruled = squares.max(0) > max(RULED, 2 * y.max() / y.sum()) * squares.sum(0)
-    return Choice.of([c for c, r in zip(found, ruled) if not r], columns[:, ~ruled], rows)
+    return Choice.of(found, rows.design([c.term for c in found]), rows)
 
 
 def _simplest(plain: Choice) -> list[Term]:
@@ -173,12 +193,15 @@ def _with_shapes(problem: Problem, plain: Choice, terms: list[Term]) -> list[Ter
     near = {term.monomials for term in terms}
     order = [int(i) for i in np.argsort(-plain.squares.gains(()))[:KEPT]]
     order += [i for i, c in enumerate(plain.pool) if c.term.monomials in near and i not in order]
-    choice = plain.part(order)
+    simple = choice = plain.part(order)
     best = (plain.criterion(terms), terms)
     for _ in range(ROUNDS):
         sets = [[], choice.best(1)[1], choice.best(2)[1], terms]
         choice = choice.beside([candidate for beside in sets for candidate in grid.best(beside)])
         terms = refined(choice.best(TERMS)[1], rows)
+        # What made up for numbers that were not refined yet is needed no more.
+        shaped = [Candidate(term, SHAPED) for term in terms if term.shapes]
+        terms = refined(simple.beside(shaped).best(TERMS)[1], rows)
         value = plain.criterion(terms)
         if not value < best[0]:
             break

@@ -13,6 +13,8 @@ from gortho.symmetry import Symmetry
 
 #: Gauss-Newton steps, at most, and the share of the sum of squares that one must gain for another to follow.
 STEPS, ENOUGH = 15, 1e-6
+#: One minus the leverage of a sample is not taken for smaller than this.
+LEAST = 0.05
 #: Steps for slopes by the numbers inside, as a share of them.
 STEP = 1e-5
 
@@ -115,12 +117,15 @@ def slopes(
 
 
 def standard_errors(J: np.ndarray, residual: np.ndarray, components: int) -> np.ndarray:
-    """Standard errors of least squares that hold for errors of any size, sample by sample (White's sandwich)."""
+    """Standard errors of least squares that hold for errors of any size, sample by sample.
+
+    This is the sandwich in its jackknife form (HC3): residuals of samples that pull at the fit count more.
+    """
     size = np.linalg.norm(J, axis=0)
     size = np.where(size > 0, size, 1.0)
     U = J / size
     bread = np.linalg.pinv(U.T @ U)
+    leverage = np.einsum("nk,kl,nl->n", U, bread, U).reshape(-1, components).sum(1)
     meat = (U * residual[:, None]).reshape(-1, components, U.shape[1]).sum(1)
-    count = len(meat)
-    spread = bread @ (meat.T @ meat) @ bread * (count / max(1, count - U.shape[1]))
-    return np.sqrt(np.maximum(np.diag(spread), 0.0)) / size
+    meat = meat / np.clip(1 - leverage, LEAST, 1)[:, None]
+    return np.sqrt(np.maximum(np.diag(bread @ (meat.T @ meat) @ bread), 0.0)) / size

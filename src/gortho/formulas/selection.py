@@ -48,17 +48,25 @@ class Squares:
 
     def gains(self, chosen: tuple[int, ...]) -> np.ndarray:
         """What each column takes off the sum of squares, beside those chosen."""
+        return self._after(chosen)[1]
+
+    def _after(self, chosen: tuple[int, ...]) -> tuple[float, np.ndarray]:
+        """The sum of squares that the chosen columns leave, and what each further one takes off it."""
+        if not chosen:
+            return self.total, self.b**2
         S = list(chosen)
-        own, seen = np.ones(len(self.b)), self.b
-        if S:
-            mixed = np.linalg.lstsq(self.G[np.ix_(S, S)], self.G[S], rcond=None)[0]
-            own = 1.0 - np.einsum("km,km->m", self.G[S], mixed)
-            seen = self.b - mixed.T @ self.b[S]
-        return np.where(own > SAME, seen**2 / np.maximum(own, SAME), 0.0)
+        rows = self.G[S]
+        both = np.linalg.lstsq(rows[:, S], np.column_stack([self.b[S], rows]), rcond=None)[0]
+        solution, mixed = both[:, 0], both[:, 1:]
+        own = 1.0 - np.einsum("km,km->m", rows, mixed)
+        seen = self.b - self.b[S] @ mixed
+        left = max(self.total - float(self.b[S] @ solution), 0.0)
+        return left, np.where(own > SAME, seen**2 / np.maximum(own, SAME), 0.0)
 
     def best_added(self, chosen: tuple[int, ...]) -> tuple[float, int]:
         """The best column to add, by the criterion, and the criterion with it."""
-        left = np.maximum(self.left(chosen) - self.gains(chosen), 0.0)
+        before, gains = self._after(chosen)
+        left = np.maximum(before - gains, 0.0)
         values = self.rows * np.log(left / self.total + ROUNDING) + self.price
         values[list(chosen)] = np.inf
         best = int(values.argmin())
@@ -75,8 +83,10 @@ class Squares:
         values += self.price[:, None] + self.price
         return tuple(int(i) for i in np.unravel_index(values.argmin(), values.shape))
 
-    def improved(self, chosen: tuple[int, ...], most: int) -> tuple[float, tuple[int, ...]]:
-        """Where steps that add, exchange or drop one column end, with at most so many."""
+    def improved(
+        self, chosen: tuple[int, ...], most: int, pairs: bool = False
+    ) -> tuple[float, tuple[int, ...]]:
+        """Where steps that add, exchange or drop one column, or exchange two, end, with at most so many."""
         at = self.criterion(chosen)
         for _ in range(STEPS):
             moves = []
@@ -89,7 +99,7 @@ class Squares:
                 value, best = self.best_added(rest)
                 moves.append((value, (*rest, best)))
             value, step = min(moves)
-            if value >= at - 1e-9:  # two of them for one or two others
+            if value >= at - 1e-9 and pairs:
                 value, step = min(
                     map(self._two_others, combinations(chosen, 2), repeat(chosen)), default=(at, ())
                 )
@@ -112,7 +122,8 @@ def choose(squares: Squares, most: int) -> tuple[int, ...]:
     starts: list[tuple[int, ...]] = [(int(i),) for i in singles]
     if most > 1 and len(squares.b) > 1:
         starts.append(squares.best_pair())
-    return min(squares.improved(start, most) for start in starts)[1]
+    best = min(squares.improved(start, most) for start in starts)[1]
+    return squares.improved(best, most, pairs=True)[1]
 
 
 def prices(costs: np.ndarray, rows: int) -> np.ndarray:
