@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 RESULTS, TESTS = HERE.parent / "results", HERE.parent / "tests"
 COLON = "\u2236"  # a sign that no docstring has
 API = {  # pages of the reference: title, and modules or packages
-    "discovery": ("Discovery", ["discovery", "level", "kept"]),
+    "discovery": ("Discovery", ["discovery", "formulas", "level", "kept"]),
     "forms": (
         "Forms, groups, representations",
         ["forms", "groups", "reps", "symmetry", "stabiliser", "notation", "terms", "volume"],
