@@ -14,7 +14,7 @@ release = version = __version__
 language = "en_GB"
 
 extensions = [
-    "myst_parser",
+    "myst_nb",  # Markdown, and notebooks
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
@@ -29,6 +29,9 @@ nitpicky = True  # see extensions.nearest for what may stay unresolved
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 suppress_warnings = ["config.cache"]
+
+# Notebooks are stored as they were run; a test runs them again.
+nb_execution_mode = "off"
 
 # Formulas become MathML, which browsers draw by themselves: nothing is loaded from elsewhere.
 html_math_renderer = "mathml"

@@ -35,6 +35,7 @@ from gortho.discovery.wider_claims import Asked, even_rep
 from gortho.discovery.wider_notes import with_translations
 from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm
+from gortho.progress import watched
 from gortho.reps import Rep
 from gortho.samples.door import enter, frame_columns, hopeless
 from gortho.samples.values import Samples
@@ -87,7 +88,7 @@ def discover(
         time_budget: seconds; the work is cut down to fit (roughly), which may cost certainty.
         max_samples: more samples than this (50,000 by default) are thinned at random, with a notice.
         known: what a pass over all rows told, where X and y are a sample of them (`gortho.survey`).
-        watch: called with (stage, share done, leading form) while it works.
+        watch: called with (stage, share done, leading form) while it works; without, notebooks show a bar.
         look_for: what may be looked for where O(A) fails: "auto" for all, or some of "O", "SO", "direction", "origin",
             "spaces", "skew"; "O" alone for nothing else.
         axial: places of the vectors of a sample that are axial, as magnetic fields are; True for all.
@@ -142,7 +143,7 @@ def discover(
             notices=tuple(notices),
         )
     kind = Errors.ABSOLUTE if samples.classes else as_errors(errors)  # labels are right or wrong
-    with one_thread():
+    with one_thread(), watched(watch) as watch:
         posed = Posed.of(samples, seed, known, whole=len(samples) == len(X))
         found = _discover(
             samples, posed, kind, settings or Settings(), seed, clock, watch, notices, tolerance, asked

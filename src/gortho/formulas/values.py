@@ -267,6 +267,9 @@ class Formula:
 
         return text(self)
 
+    def __repr__(self) -> str:
+        return f"<Formula {self}>"
+
     def lines(self) -> list[str]:
         """The formula, its error bars, and how good it is, in lines."""
         from gortho.formulas.writing import lines
