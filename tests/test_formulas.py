@@ -370,3 +370,22 @@ def test_an_origin_stands_in_the_formula():
     along = Symmetry(EUCLID, directions=[[0, 0, 1.0]])
     weight = short_formula(problem(x, y * 0 + squares(x, EUCLID)[:, 0] / 2 + 9.8 * x[:, 0, 2], along))
     assert sorted(str(weight)[4:].split(" + ")) == ["0.50 ⟨x,x⟩", "9.80 ⟨x,b⟩"]
+
+
+def test_a_pole_among_the_samples_stops_nothing():
+    x = vectors(21, 400, 1, 3)
+    x[350] = 0.0  # in the held-out part; and one that the choice does not see
+    x[250] = 0.0
+    q = squares(x, EUCLID)[:, 0]
+    found = short_formula(problem(x, 3 * q + 1, EUCLID))
+    assert str(found) == "y = 3.00 ⟨x,x⟩ + 1.00"
+    y = np.sqrt(q) * np.sin(q)  # functions of all kinds are tried, and some are infinite there
+    other = short_formula(problem(x, y, EUCLID))
+    assert other is None or np.isfinite(other.unexplained)
+
+
+def test_numbers_out_of_range_have_no_formula_and_a_note():
+    x = 1e30 * vectors(22, 150, 2)
+    huge = gortho.discover(x, (x**2).sum(1), settings=TINY, look_for="O")
+    assert huge.form is not None and huge.formula is None
+    assert any("in other units" in notice for notice in huge.notices)

@@ -43,7 +43,9 @@ def test_notebooks_are_stored_with_what_they_showed(path):
     assert any(cell["outputs"] for cell in cells(path))
     for cell in cells(path):
         assert cell["execution_count"] is not None
-        assert not any(out["output_type"] == "error" or out.get("name") == "stderr" for out in cell["outputs"])
+        assert not any(
+            out["output_type"] == "error" or out.get("name") == "stderr" for out in cell["outputs"]
+        )
 
 
 def test_there_are_notebooks():

@@ -22,6 +22,9 @@ from gortho.training import predict
 
 #: Forms, as far from the found one as its errors say, where there are no refits of it alone.
 DRAWS = 8
+#: Sizes of x and of y beyond this, or below one by this, are not put into formulas, whose powers would leave the range.
+LARGEST = 1e20
+UNITS = "no formula is looked for where numbers are so large or small: give x and y in other units for one"
 NONE = (
     "no short formula: of powers, roots, logarithms, exponentials and waves of the invariants, up to six terms come "
     "nowhere near the predictor"
@@ -37,6 +40,9 @@ def with_formula(found: Discovery, posed: Posed, refits: Tensor | None, clock: C
         return found
     parts = posed.weighted(found.provenance.errors)
     given = posed.given
+    sizes = [*posed.given.train.units]
+    if max(max(size, 1 / size) for size in sizes) > LARGEST:
+        return replace(found, notices=(*found.notices, UNITS))
     assert found.symmetry is not None
     # The errors of a wider symmetry's form are widened already, and so are its draws.
     exact = found.provenance.predictor is Kind.POLYNOMIAL or found.wider is not None

@@ -214,7 +214,7 @@ def _without_doubtful(problem: Problem, terms: Sequence[Term], samples: Samples)
     while True:
         formula = _fitted(problem, terms, samples)
         sure = [abs(t.coefficient) / max(t.error, 1e-300) for t in formula.terms]
-        if len(sure) == 1 or min(sure) >= SURE:
+        if len(sure) == 1 or not min(sure) < SURE:
             return formula
         least = int(np.argmin(sure))
         terms = [t for i, t in enumerate(formula.terms) if i != least]

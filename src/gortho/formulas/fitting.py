@@ -49,9 +49,11 @@ class Rows:
 
 
 def solve(design: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Least squares, with columns of any size."""
+    """Least squares, with columns of any size; not numbers where the columns are none."""
+    if not (np.isfinite(design).all() and np.isfinite(y).all()):
+        return np.full(design.shape[1], np.nan)
     size = np.linalg.norm(design, axis=0)
-    size = np.where((size > 0) & np.isfinite(size), size, 1.0)
+    size = np.where(size > 0, size, 1.0)
     return np.linalg.lstsq(design / size, y, rcond=1e-14)[0] / size
 
 
@@ -122,6 +124,8 @@ def standard_errors(J: np.ndarray, residual: np.ndarray, components: int) -> np.
     This is the sandwich in its jackknife form (HC3): residuals of samples that pull at the fit count more.
     """
     size = np.linalg.norm(J, axis=0)
+    if not (np.isfinite(size).all() and np.isfinite(residual).all()):
+        return np.full(J.shape[1], np.inf)
     size = np.where(size > 0, size, 1.0)
     U = J / size
     bread = np.linalg.pinv(U.T @ U)

@@ -102,7 +102,10 @@ class Grid:
         """Those that help most beside other terms, refined there; one of each kind, vector and square."""
         if not self.candidates:
             return []
-        basis = np.linalg.qr(self.rows.design(beside))[0]
+        design = self.rows.design(beside)
+        if not np.isfinite(design).all():
+            return []
+        basis = np.linalg.qr(design)[0]
         y = self.rows.target
         y = y - basis @ (basis.T @ y)
         D = self.columns - basis @ (basis.T @ self.columns)
@@ -128,22 +131,22 @@ class Grid:
             d = self.rows.design([term.shaped([shape])])[:, 0]
             return d - basis @ (basis.T @ d)
 
-        def left(d: np.ndarray) -> float:
-            own = float(d @ d)
-            return float(y @ y) - float(y @ d) ** 2 / own if np.isfinite(own) and own > 0 else np.inf
+        def left(d: np.ndarray) -> np.floating:
+            own = d @ d
+            return y @ y - (y @ d) ** 2 / own if np.isfinite(own) and own > 0 else np.float64(np.inf)
 
         shape = term.shapes[0]
         d = column(shape)
         at = left(d)
         for _ in range(REFINEMENTS):
             h = STEP * abs(shape)
-            c = float(y @ d) / float(d @ d)
+            c = (y @ d) / (d @ d)
             slope = c * (column(shape + h) - d) / h
-            slope = slope - d * float(d @ slope) / float(d @ d)
-            size = float(slope @ slope)
+            slope = slope - d * ((d @ slope) / (d @ d))
+            size = slope @ slope
             if not np.isfinite(size) or size <= 0:
                 break
-            step = float(slope @ (y - c * d)) / size
+            step = slope @ (y - c * d) / size
             step = float(np.clip(step, -abs(shape) / 2, abs(shape) / 2))
             moved = column(shape + step)
             if not left(moved) < at * (1 - 1e-9):
