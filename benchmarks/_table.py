@@ -51,15 +51,20 @@ def write(folder: Path, name: str, title: str, text: str, rows: Sequence[dict[st
     return page
 
 
-def measure(run: Callable[[dict], dict], work: list[dict], jobs: int, path: Path) -> None:
-    """Run all problems, one thread each; rows are written as they come, so that an interruption loses little."""
+def measure(
+    run: Callable[[dict], dict], work: list[dict], jobs: int, path: Path, done: Sequence[dict] = ()
+) -> None:
+    """Run all problems, one thread each; rows are written as they come, so that an interruption loses little.
+
+    ``done`` are rows of an earlier run that stay.
+    """
     for library in (
         "OMP",
         "OPENBLAS",
         "MKL",
     ):  # read when a library is loaded, hence by spawned processes only
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
-    rows: list[dict] = []
+    rows = list(done)
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
         futures = {pool.submit(run, p): p for p in work}
         for future in tqdm(as_completed(futures), total=len(work)):

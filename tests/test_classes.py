@@ -11,8 +11,9 @@ from gortho import QuadraticForm, Settings, Verdict
 from gortho.discovery.classes import entropy, frequencies, log_losses
 from gortho.discovery.likelihood import Logistic, likelihood_refits, most_likely
 from gortho.discovery.posed import Posed
-from gortho.discovery.search import Errors, Restart, Search
+from gortho.discovery.search import Restart, Search
 from gortho.discovery.spreads import given_errors
+from gortho.discovery.targets import Errors
 from gortho.samples import DataError
 from gortho.samples.door import enter
 from gortho.samples.labels import MAX_CLASSES, MIN_OF_CLASS, as_labels

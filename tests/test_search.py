@@ -25,17 +25,8 @@ from gortho.discovery.joint import Joint
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind, exact_law, linear_predictor
 from gortho.discovery.projection import Projection
-from gortho.discovery.search import (
-    Errors,
-    Interrupted,
-    Restart,
-    Search,
-    align_signs,
-    prepared,
-    refit,
-    relative_weights,
-    search,
-)
+from gortho.discovery.refits import align_signs, refit
+from gortho.discovery.search import Interrupted, Restart, Search, search
 from gortho.discovery.spectral import stabiliser_form, symmetric_basis
 from gortho.discovery.starts import (
     Start,
@@ -47,6 +38,7 @@ from gortho.discovery.starts import (
     stabiliser_starts,
     white_starts,
 )
+from gortho.discovery.targets import Errors, prepared, relative_weights
 from gortho.discovery.verdict import MAX_SPREAD
 from gortho.discovery.workers import each
 from gortho.groups import haar, random_generator

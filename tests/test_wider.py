@@ -28,6 +28,8 @@ SMALL = Settings(starts=4, generations=1, finalists=1, refits=4, predictor_steps
 CLAIMS = [
     (Claim("a direction", directions=1), 1, "scalar", False),
     (Claim("two directions", directions=2), 2, "vector", False),
+    (Claim("an origin", origin=True), 2, "scalar", False),
+    (Claim("several spaces", spaces=(0, 1, 0)), 3, "scalar", False),
     (Claim("an origin", origin=True), 2, "covector", False),
     (Claim("handedness", special=True), 2, "vector", False),
     (Claim("handedness", special=True), 3, "scalar + vector", False),

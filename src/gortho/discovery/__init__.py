@@ -3,8 +3,9 @@
 from gortho.discovery.discover import discover
 from gortho.discovery.large import Survey, survey
 from gortho.discovery.result import Discovery
-from gortho.discovery.search import Errors, Settings
+from gortho.discovery.settings import Settings
 from gortho.discovery.spectral import SpectralForm, spectral_form
+from gortho.discovery.targets import Errors
 from gortho.discovery.verdict import Evidence, Verdict
 
 __all__ = [

@@ -18,9 +18,9 @@ from gortho.discovery.models import coordinates
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Kind
 from gortho.discovery.result import Discovery, Peer, Provenance, Restart
-from gortho.discovery.search import Errors
 from gortho.discovery.settling import settling
 from gortho.discovery.spreads import certificate, given_errors, spread
+from gortho.discovery.targets import Errors
 from gortho.discovery.twins import Comparison, Model
 from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict, confidence, few_samples, judge
 from gortho.discovery.violation import violation

@@ -20,7 +20,7 @@ SIGNIFICANCE = 1e-3
 #: … when it is so many of its standard errors …
 GAIN_ERRORS = 2.0
 #: … lowers the error of the best twin by this share …
-NOTABLE_GAIN = 0.1
+NOTABLE_GAIN = 0.05
 #: … and is more than this share of the variance: less is what the twins have not learnt.
 IMPERFECTION = 1e-5
 #: Less than this share of the variance is rounding.

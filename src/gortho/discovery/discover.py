@@ -26,8 +26,10 @@ from gortho.discovery.law import with_formula
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind, committee, final_predictor
 from gortho.discovery.result import Discovery
-from gortho.discovery.search import Errors, Interrupted, Settings, as_good
+from gortho.discovery.search import Interrupted, as_good
+from gortho.discovery.settings import Settings
 from gortho.discovery.spreads import without_noise_eigenvalues
+from gortho.discovery.targets import Errors
 from gortho.discovery.twins import compare
 from gortho.discovery.verdict import TOLERANCE, Verdict
 from gortho.discovery.wider import wanted, widen
@@ -186,7 +188,7 @@ def _discover(
     except Interrupted as stop:
         form, interrupted = FoundForm(stop.found, stop.found.A), True
     found, fitted = form.search, form.law
-    A, zero = without_noise_eigenvalues(form.A, form.refits)
+    A, zero = without_noise_eigenvalues(form.A, form.refits, posed.frame)
     if zero and not as_good(posed.parts.train, found.errors, A, form.A, seed):
         A, zero = form.A, 0  # the refits do not tell it from zero, but the samples do
     parts = posed.weighted(found.errors)

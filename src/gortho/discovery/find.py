@@ -13,7 +13,9 @@ from gortho.discovery.likelihood import likelihood_refits, most_likely
 from gortho.discovery.models import KernelRidge, Table, coordinates
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, exact_law
-from gortho.discovery.search import Errors, Interrupted, Search, Settings, refit, search
+from gortho.discovery.refits import refit
+from gortho.discovery.search import Interrupted, Search, search
+from gortho.discovery.settings import Settings
 from gortho.discovery.spectral import SpectralForm, spectral_form
 from gortho.discovery.starts import (
     Start,
@@ -24,6 +26,7 @@ from gortho.discovery.starts import (
     stabiliser_starts,
     white_starts,
 )
+from gortho.discovery.targets import Errors
 from gortho.forms import QuadraticForm
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples

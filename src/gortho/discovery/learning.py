@@ -8,19 +8,13 @@ import numpy as np
 
 from gortho.discovery.clock import Clock
 from gortho.discovery.find import SEARCH_SAMPLES, FoundForm, Posed, find_form
+from gortho.discovery.looks import LAST, projections
 from gortho.discovery.models import squared_errors
 from gortho.discovery.predictor import Parts
-from gortho.discovery.search import (
-    FINAL_ROUNDS,
-    LAST,
-    Errors,
-    Interrupted,
-    Search,
-    Settings,
-    prepared,
-    projections,
-)
+from gortho.discovery.search import FINAL_ROUNDS, Interrupted, Search
+from gortho.discovery.settings import Settings
 from gortho.discovery.spreads import given_errors, spread, without_noise_eigenvalues
+from gortho.discovery.targets import Errors, prepared
 from gortho.discovery.verdict import MAX_SPREAD, NOTHING_EXPLAINED, percent
 from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm
@@ -49,7 +43,7 @@ def learn_form(samples: Samples, settings: Settings, seed: int) -> Learnt:
         raise KeyboardInterrupt from None
     left = own.mean() / constant.mean()
     assert found.refits is not None
-    A, zero = without_noise_eigenvalues(found.A, found.refits)
+    A, zero = without_noise_eigenvalues(found.A, found.refits, posed.frame)
     form, distance = posed.out(A), float(np.median(spread(A, found.refits, zero).distances))
     doubt = None
     if not left <= NOTHING_EXPLAINED:

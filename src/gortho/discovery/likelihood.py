@@ -15,7 +15,8 @@ from scipy.optimize import minimize
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from gortho.discovery.search import Restart, Search, align_signs
+from gortho.discovery.refits import align_signs
+from gortho.discovery.search import Restart, Search
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 

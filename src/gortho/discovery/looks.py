@@ -14,6 +14,10 @@ from gortho.samples.values import Samples
 FAR = 4.0
 #: Share of samples that are usual: the others do not decide which finalist is the best.
 USUAL = 0.9
+#: Two ends of the search are the same form below this distance in the frame.
+SAME = 0.05
+#: A criterion below this share of the variance: nothing better is looked for.
+NEARLY_EXACT = 1e-7
 #: Samples for each unknown of a family, and for each entry of the form, at least.
 ROWS_FOR_UNKNOWN, ROWS_FOR_ENTRY = 3, 4
 
@@ -26,6 +30,10 @@ class Size:
     columns: int  # unknowns of the family, at least so many …
     for_leg: int  # … and so many for each product of vectors and metric …
     most: int = 240  # … but not more than this
+
+
+#: The scan, the first look at the forms that it bred, and the last at the finalists.
+SCAN, FIRST, LAST = Size(700, 56, 32, 140), Size(900, 72, 38, 200), Size(4_500, 200, 60)
 
 
 def few_for(samples: Samples, size: Size) -> tuple[Samples, int]:

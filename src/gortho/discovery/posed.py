@@ -12,7 +12,7 @@ from gortho.discovery.classes import labelled
 from gortho.discovery.large import Survey
 from gortho.discovery.models import squared_errors
 from gortho.discovery.predictor import Fitted, Parts
-from gortho.discovery.search import Errors, relative_weights
+from gortho.discovery.targets import Errors, relative_weights
 from gortho.discovery.twins import Measured, measure
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame

@@ -18,7 +18,7 @@ from gortho.checkpoints import write_whole
 from gortho.discovery import display, symbolic
 from gortho.discovery.defect import Defect
 from gortho.discovery.predictor import Kind
-from gortho.discovery.search import Errors
+from gortho.discovery.targets import Errors
 from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict
 from gortho.discovery.violation import Violation
 from gortho.discovery.wider_value import Wider

@@ -19,7 +19,7 @@ from torch import Tensor
 from gortho.checkpoints import write_whole
 from gortho.discovery.predictor import Kind, build_network
 from gortho.discovery.result import Discovery, Peer, Provenance, Restart, Source
-from gortho.discovery.search import Errors
+from gortho.discovery.targets import Errors
 from gortho.discovery.verdict import Verdict, evidence_from
 from gortho.discovery.violation import violation_from
 from gortho.discovery.wider_value import Wider

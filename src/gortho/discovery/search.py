@@ -1,4 +1,4 @@
-"""The search for the form: starts, a scan, Gauss-Newton by variable projection, refits for the errors (M12).
+"""The search for the form: a scan, then Gauss-Newton by variable projection (M12).
 
 The criterion of a form is a funnel with rough walls: a law with a root, a logarithm or a pole is sharp near the cone
 q = 0, and slopes there say little about where the bottom is. So forms are first bred by their scores alone, then
@@ -7,102 +7,49 @@ refined with smooth features, which see far, and last with sharp ones, which see
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import torch
 from torch import Tensor
 
-from gortho import checks
+from gortho.discovery.breeding import apart, scan, scored
 from gortho.discovery.clock import Clock
 from gortho.discovery.finish import finished
-from gortho.discovery.looks import Size, few_for, projections, robust_weights, usual_criterion
-from gortho.discovery.projection import Projection, Solve
-from gortho.discovery.starts import Start, distinct, white_starts
+from gortho.discovery.looks import (
+    FIRST,
+    LAST,
+    NEARLY_EXACT,
+    SAME,
+    projections,
+    robust_weights,
+    usual_criterion,
+)
+from gortho.discovery.projection import Projection
+from gortho.discovery.settings import Settings
+from gortho.discovery.starts import Start, white_starts
+from gortho.discovery.targets import Errors, prepared
 from gortho.discovery.workers import each
-from gortho.reps import DirectSum
 from gortho.samples.frame import form_distance, unit_form
 from gortho.samples.values import Samples
 
 #: Called with the share of the stage done and the leading form, in the frame; may raise to stop.
 Progress = Callable[[float, Tensor], None]
 
-#: Relative errors count from this quantile of the targets' sizes on.
-RELATIVE_FROM = 0.25
-#: Two ends of the search are the same form below this distance in the frame.
-SAME = 0.05
 #: A start ends about as well as the best one if its criterion is within this factor of the best.
 NEAR_BEST = 1.5
 #: A finalist whose criterion is more than so many times the best one's is given up.
 HOPELESS = 5.0
-#: A criterion below this share of the variance: nothing better is looked for.
-NEARLY_EXACT = 1e-7
 #: If more than this share of the variance is left over, the search is made once more, with more forms.
 LITTLE, ATTEMPTS = 0.05, 2
 
 
-class Errors(enum.Enum):
-    """What a fit makes small: errors of the targets, or errors relative to their size."""
-
-    ABSOLUTE = "absolute"
-    RELATIVE = "relative"
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Sizes of the work; the defaults are what the benchmarks were run with.
-
-    Attributes:
-        starts: random forms that the scan begins with, beside those that the data suggest.
-        generations: rounds of the scan.
-        finalists: how many ends of the search are looked at with the large family.
-        refits: resamples that the errors of the form come from.
-        predictor_steps: steps of Adam of the final predictor, after which come second-order ones.
-        members: more than one: the final predictor is refitted this many times on all samples, and averaged.
-        workers: processes that starts and refits run on; the answer does not depend on how many.
-        given_axes: whether plain forms in the given coordinates are among the starts.
-    """
-
-    starts: int = 30
-    generations: int = 6
-    finalists: int = 3
-    refits: int = 8
-    predictor_steps: int = 300
-    members: int = 1
-    workers: int = 1
-    given_axes: bool = True
-
-    def __post_init__(self) -> None:
-        least = {"starts": 0, "generations": 0}
-        for name, value in vars(self).items():
-            if name != "given_axes":
-                object.__setattr__(self, name, checks.whole(value, f"Settings: {name}", least.get(name, 1)))
-            elif not isinstance(value, bool | int) or value not in (0, 1):
-                raise ValueError(f"Settings: given_axes = {value!r}: give True or False")
-
-
-#: The scan, the first look at the forms that it bred, and the last at the finalists.
-SCAN, FIRST, LAST = Size(700, 56, 32, 140), Size(900, 72, 38, 200), Size(4_500, 200, 60)
 #: How smooth the family is in each round of the first look, steps, and how many starts at least go on.
 ROUNDS = ((1.0, 6, 6), (0.3, 6, 4), (0.03, 6, 3))
 #: The same for finalists: smoothness and steps.
 FINAL_ROUNDS = ((0.3, 7), (0.03, 12))
 #: Starts that the sharp family alone is tried at.
 SHARP = 3
-#: Steps by which the scan sees whether the law is nearly exact at a start, or whether two that are so far apart lead
-#: to one form which leaves less than this share of the variance.
-QUICK_STEPS, APART, SETTLED = 6, 0.3, 0.02
-#: Steps of a refit, and how many of its own standard errors from the end of the search it starts.
-REFIT_STEPS, SHAKE = 8, 4.0
-#: Families of refits: smoothness, and unknowns as shares of those of the last look.
-SOFTNESS, FAMILIES = (0.03, 0.015, 0.06), (1.0, 0.7)
-#: Smoothness of the two scans, and how far children are from their parents in the first and the last round.
-SCAN_SOFT = (1.0, 0.3)
-WIDEST, NARROWEST = 0.6, 0.1
-#: Forms that breed, and forms bred in a round.
-PARENTS, CHILDREN = 6, 30
 
 
 @dataclass(frozen=True)
@@ -154,114 +101,6 @@ class Interrupted(Exception):
         self.found = found
 
 
-def prepared(samples: Samples, errors: Errors) -> Samples:
-    """Targets of order one, and weights, for these errors; samples in their frame.
-
-    Scalars are invariants, and so is every function of them: relative errors of y are absolute ones of asinh(y/s).
-    Tensors keep their targets and get weights.
-    """
-    rep, y = samples.rep, samples.y
-    parts = rep.split(y, samples.n) if isinstance(rep, DirectSum) else [y]
-    done = []
-    for part, v in zip(rep.parts, parts):
-        if part.rank == 0:
-            if errors is Errors.RELATIVE:
-                v = torch.asinh(v / _positive_quantile(v.abs(), RELATIVE_FROM))
-            v = v - v.median()
-        done.append(v / v.square().mean().sqrt().clamp_min(1e-300))
-    y = rep.join(done) if isinstance(rep, DirectSum) else done[0]
-    done_samples = replace(samples, y=y)
-    if errors is Errors.RELATIVE and any(part.rank for part in rep.parts):
-        weights = relative_weights(done_samples, done_samples)
-        size = (weights / weights.mean() * y.reshape(len(y), -1).square().mean(1)).mean().sqrt()
-        return replace(done_samples, y=y / size, weights=weights)
-    return done_samples
-
-
-def relative_weights(samples: Samples, like: Samples) -> Tensor:
-    """Weights by which squared errors become relative ones, beside given weights; ``like`` tells usual sizes."""
-    size, usual = (s.y.reshape(len(s), -1).square().mean(1) for s in (samples, like))
-    least = _positive_quantile(usual, RELATIVE_FROM).clamp_min(1e-6 * float(usual.mean()))
-    scale = (1 / (least + usual)).mean()
-    relative = 1 / (least + size) / scale
-    return relative if samples.weights is None else relative * samples.weights
-
-
-def _positive_quantile(sizes: Tensor, share: float) -> Tensor:
-    positive = sizes[sizes > 0].sort().values
-    return positive[int(share * len(positive))] if len(positive) else sizes.new_ones(())
-
-
-# The scan
-
-
-def scan(
-    samples: Samples, starts: list[Start], settings: Settings, seed: int, clock: Clock, harder: bool = False
-) -> list[Start]:
-    """Starts bred for their scores: the best forms, and those between and around them, round by round.
-
-    A smooth family and a sharper one breed side by side: where one is misled, the other mostly is not.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    children = 2 * CHILDREN if harder else CHILDREN
-    # Tensors mostly tell their form by a linear solve, and cost more.
-    rounds = settings.generations if max(part.rank for part in samples.rep.parts) < 2 or harder else 2
-    bred: list[Start] = []
-    for projection in projections(samples, SCAN, SCAN_SOFT, seed):
-        pool = _scored(projection, starts)
-        ends = [(start, projection.refine(start.A, QUICK_STEPS)) for _, start in _apart(pool, 2, APART)]
-        exact = [Start(start.label, at.A) for start, at in ends if at.criterion < NEARLY_EXACT]
-        if exact:
-            return exact
-        if not harder and _agreed([at for _, at in ends]):
-            return distinct(bred + [Start(start.label, at.A) for start, at in ends])
-        for g in range(rounds):
-            if clock.over() or pool[0][0] < NEARLY_EXACT:
-                break
-            spread = WIDEST * (NARROWEST / WIDEST) ** (g / max(1, rounds - 1))
-            parents = [start for _, start in _apart(pool, PARENTS, spread / 2)]
-            pool += _scored(projection, _children(parents, children, spread, generator))
-            pool = sorted(pool, key=lambda pair: pair[0])[: 2 * CHILDREN]
-        bred += [start for _, start in _apart(pool, PARENTS, SAME)]
-    return distinct(bred)
-
-
-def _agreed(ends: list[Solve]) -> bool:
-    """Whether two starts lead to one form that explains most: there is nothing to breed for."""
-    most = all(at.criterion < SETTLED for at in ends)
-    return most and len(ends) > 1 and form_distance(ends[0].A, ends[1].A) < SAME
-
-
-def _scored(projection: Projection, starts: list[Start]) -> list[tuple[float, Start]]:
-    scores = [(projection.solve(start.A).criterion, start) for start in starts]
-    return sorted(scores, key=lambda pair: pair[0])
-
-
-def _children(parents: list[Start], count: int, spread: float, generator: torch.Generator) -> list[Start]:
-    """Forms around the parents; every other one is moved by half of the difference of two of them."""
-    n = len(parents[0].A)
-    children = []
-    for k in range(count):
-        one = parents[k % len(parents)]
-        pair = [parents[i].A for i in torch.randint(len(parents), (2,), generator=generator).tolist()]
-        B, C = (M * torch.where((M * one.A).sum() < 0, -1.0, 1.0) for M in pair)
-        noise = torch.randn(n, n, dtype=torch.float64, generator=generator)
-        noise = (noise + noise.mT) / (2 * (n + 1)) ** 0.5
-        children.append(Start(one.label, unit_form(one.A + 0.5 * (k % 2) * (B - C) + spread * noise)))
-    return children
-
-
-def _apart(pool: list[tuple[float, Start]], count: int, distance: float) -> list[tuple[float, Start]]:
-    """The best few that are this far from each other."""
-    kept: list[tuple[float, Start]] = []
-    for score, start in pool:
-        if all(form_distance(start.A, other.A) > distance for _, other in kept):
-            kept.append((score, start))
-        if len(kept) == count:
-            break
-    return kept
-
-
 # Gauss-Newton
 
 
@@ -288,7 +127,7 @@ def first_look(
 
 def sharp_look(projection: Projection, starts: list[Start]) -> list[Restart]:
     """Steps with the sharp family alone from the starts that it likes best: a smooth one may lead away from them."""
-    best = _apart(_scored(projection, starts), SHARP, SAME)
+    best = apart(scored(projection, starts), SHARP, SAME)
     ends = [(start, projection.refine(start.A, ROUNDS[-1][1])) for _, start in best]
     return [Restart(start.label, at.A, at.criterion) for start, at in ends]
 
@@ -450,55 +289,3 @@ def as_good(samples: Samples, errors: Errors, simple: Tensor, A: Tensor, seed: i
     """Whether a simpler form explains samples about as well as this one."""
     (projection,) = projections(prepared(samples, errors), LAST, [FINAL_ROUNDS[-1][0]], seed + 4)
     return projection.solve(unit_form(simple)).criterion <= NEAR_BEST * projection.solve(A).criterion + 1e-9
-
-
-# Refits
-
-
-def refit(
-    samples: Samples,
-    found: Search,
-    *,
-    settings: Settings,
-    seed: int,
-    clock: Clock,
-    progress: Progress,
-    degree: int | None = None,
-) -> Tensor:
-    """The form refitted to resamples, ``(refits, n, n)``, ‖A‖ = √n, each with a family of its own.
-
-    A law that is known to be a polynomial of some degree is refitted as such.
-
-    Samples get random weights (the Bayesian bootstrap), the family other waves: the spread holds both the chance of the
-    samples and the imperfection of the family.
-    """
-    whole = prepared(samples, found.errors)
-    few, columns = few_for(whole, LAST)
-    jobs = [(few, columns, found.A, seed * 104_729 + r, degree) for r in range(settings.refits)]
-    forms: list[Tensor] = []
-    step = max(1, settings.workers)
-    for first in range(0, len(jobs), step):
-        if len(forms) >= 4 and clock.over():
-            break
-        forms += each(_resampled, jobs[first : first + step], settings.workers)
-        progress(len(forms) / len(jobs), found.A)
-    # The end of the search is one more estimate.
-    return align_signs(torch.stack([found.A, *forms]), found.A)
-
-
-def _resampled(samples: Samples, columns: int, A: Tensor, seed: int, degree: int | None) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    weights = -torch.rand(len(samples), dtype=torch.float64, generator=generator).clamp_min(1e-12).log()
-    given = weights if samples.weights is None else weights * samples.weights
-    soft, share = SOFTNESS[seed % len(SOFTNESS)], FAMILIES[seed % len(FAMILIES)]
-    projection = Projection(samples, int(share * columns), given, seed, soft, degree)
-    at = projection.solve(A)
-    if degree is None:
-        projection = projection.reweighted(robust_weights(projection, at))
-        at = projection.solve(A)
-    return projection.refine(projection.shaken(at, SHAKE, generator), REFIT_STEPS).A
-
-
-def align_signs(matrices: Tensor, A: Tensor) -> Tensor:
-    """The matrices with the signs that bring them nearest to A (M2)."""
-    return matrices * torch.where((matrices * A).sum((1, 2), keepdim=True) < 0, -1.0, 1.0)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.posed import Posed
-from gortho.discovery.search import align_signs
+from gortho.discovery.refits import align_signs
 from gortho.discovery.twins import Comparison
 from gortho.discovery.verdict import (
     MAX_SPREAD,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gortho.discovery.defect import Defect, Noise, class_defect, contradicted, defect
+from gortho.discovery.defect import NOTABLE_GAIN, Defect, Noise, class_defect, contradicted, defect
 from gortho.discovery.twins import Measured
 
 #: A law that is broken by more than this share of its variance does not keep the form (the user's ``tolerance``).
@@ -26,6 +26,8 @@ CLEAR_GAIN = 0.3
 MAX_FREE = 0.15
 #: … unless it is less than this share of what the best twin leaves.
 OVERWHELMING = 0.25
+#: A gain of models of the coordinates that counts by its size, and is this sure by a paired test, leaves it open.
+DOUBT = 0.02
 #: A found form leaves at most this share of the variance unexplained on held-out data, noise that is known left out.
 MAX_UNEXPLAINED = 0.25
 #: Above this share of unexplained variance, the inputs say nothing on the targets at all.
@@ -40,7 +42,7 @@ NO_ERROR = 1e-4
 ZERO_SHARE = 0.04
 #: … within so many of its standard errors of zero …
 ZERO_ERRORS = 3.0
-#: … and cannot be, within two standard errors, larger than this share of the largest.
+#: … and cannot be, within two standard errors, larger than this share of the largest, in columns of unit size.
 ZERO_BOUND = 0.005
 #: A sign is known when the eigenvalue is so many of its standard errors from zero.
 SIGN_ERRORS = 2.0
@@ -50,6 +52,8 @@ SIGN_ERRORS = 2.0
 CALIBRATION = {"constant": -2.27, "left over": -0.57, "spread": -1.45, "broken": -1.91, "classes": 3.0}
 #: Smaller shares and spreads than these say no more.
 SMALLEST_LEFT, SMALLEST_SPREAD = 1e-5, 1e-4
+#: A form with less confidence than this is more likely wrong than right: it is not claimed.
+LEAST_CONFIDENT = 0.5
 #: Nothing is claimed with more confidence: some hundred problems cannot tell.
 MOST_CONFIDENT = 0.995
 #: Share of the answers NONE that were right there, with one more wrong than seen.
@@ -122,6 +126,12 @@ class Evidence:
     def broken(self) -> Measured | None:
         """What shows beyond doubt that models of the coordinates are better, if anything does."""
         return next((m for m in (self.typical, self.others) if contradicted(m)), None)
+
+    def doubtful(self, tolerance: float) -> bool:
+        """Whether models of the coordinates may be notably better, though not beyond doubt."""
+        m = self.typical
+        notable = m.gain > max(tolerance, NOTABLE_GAIN * m.unexplained)
+        return self.broken is None and notable and m.p < DOUBT and not self.classes
 
     @property
     def defect(self) -> Defect:
@@ -224,7 +234,14 @@ def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> tuple[V
             "Look whether a direction, an origin or a further quantity breaks the symmetry: pass it as a scalar or "
             "as one more vector, choose another output type, or use an unconstrained model.",
         )
-    if e.left_over > MAX_UNEXPLAINED and not e.classes:
+    if e.doubtful(tolerance):
+        return (
+            Verdict.UNDERDETERMINED,
+            f"{found}, {free}: the latter seem better, but these samples leave it open whether they are.",
+            "Give more samples, or less noisy ones; if a direction, an origin or a quantity is missing, pass it.",
+        )
+    # Labels leave much to chance, whatever the form; but it must explain something.
+    if e.left_over > (NOTHING_EXPLAINED if e.classes else MAX_UNEXPLAINED):
         return (
             Verdict.UNDERDETERMINED,
             f"{found}, {free}: too much is left over to tell noise from a broken form.",
@@ -257,6 +274,14 @@ def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> tuple[V
             f"{found}, but the sign of the smallest eigenvalue is open ({e.weakest_eigenvalue:.1f} of its standard "
             "errors from zero), and with it the group: the targets hardly depend on one direction.",
             "Give samples that vary more along the direction of the smallest eigenvalue, or less noisy targets.",
+        )
+    lenient = e.broken is not None and tolerance > TOLERANCE  # asked for what was not calibrated
+    if confidence(e, Verdict.FOUND) < LEAST_CONFIDENT and not lenient:
+        return (
+            Verdict.UNDERDETERMINED,
+            f"{found}, {free}; refits to resamples differ by {e.spread:.2g} in the median. Of answers on such grounds, "
+            "more were wrong than right.",
+            "Give more samples or less noisy targets; if a quantity is missing, pass it as a scalar.",
         )
     singular = (
         f" It does not see {e.zero_directions} of the directions: the form is singular."

@@ -13,11 +13,13 @@ from gortho.discovery.answer import provenance
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import SIGNIFICANCE
 from gortho.discovery.find import SEARCH_SAMPLES, VALIDATION_SAMPLES, FoundForm
+from gortho.discovery.looks import LAST, NEARLY_EXACT, SAME
 from gortho.discovery.models import paired_p, squared_errors
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Kind, Parts
 from gortho.discovery.result import Discovery
-from gortho.discovery.search import LAST, NEAR_BEST, NEARLY_EXACT, SAME, Settings
+from gortho.discovery.search import NEAR_BEST
+from gortho.discovery.settings import Settings
 from gortho.discovery.spreads import UNDERSTATED, given_errors, spread
 from gortho.discovery.twins import Comparison
 from gortho.discovery.verdict import MAX_UNEXPLAINED, Evidence, Verdict, confidence, judge, percent

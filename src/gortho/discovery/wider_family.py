@@ -7,7 +7,7 @@ is subtracted, vectors of different kinds have no inner products, and handed out
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -205,12 +205,56 @@ class WideFamily(Family):
         f = self._evaluated(self.gram(theta, inputs), self._along(theta, inputs), units)
         if self.plain:
             return Design(f if isinstance(f, Tensor) else f[0])
-        X = self.vectors(theta, inputs)
-        A = self.claim.split(theta, self.n)[0][self.claim.output_space]
         if isinstance(f, Tensor):
-            X = X if self.own is None else X[:, self.own]
-            return Design(f, self._products(A, X))
+            return Design(f, self._legs(theta, inputs))
+        X, A = self.vectors(theta, inputs), self.claim.split(theta, self.n)[0][self.claim.output_space]
         return Design(self._set_products(A, X, f).mT.flatten(0, 1))
+
+    def along(
+        self, theta: Tensor, tangents: Tensor, inputs: Inputs, units: Tensor, coefficients: Tensor
+    ) -> Tensor:
+        """Derivatives of the predictions along tangents of θ, ``(N, components, tangents)``."""
+        if self.set_like or self.turned is not None:
+
+            def predicted(at: Tensor) -> Tensor:
+                return self.design(at, inputs, units).times(coefficients[:, None]).reshape(len(inputs.x), -1)
+
+            return _differences(predicted, theta, tangents)
+        assert isinstance(self.features, TupleFeatures)
+        gram, weights = self.gram(theta, inputs), torch.cat(self.weights(coefficients))
+        slopes = self.features.slopes(gram, inputs.point, inputs.sample, units, weights)
+        if self.plain:
+            return self._through_gram(theta, slopes, inputs) @ tangents.mT
+        slopes = torch.einsum("zlc,zlij->zcij", self._legs(theta, inputs), slopes)
+        c = self.features(gram, inputs.point, inputs.sample, units) @ weights.mT
+
+        def assembled(at: Tensor) -> Tensor:
+            return torch.einsum("zl,zlc->zc", c, self._legs(at, inputs))
+
+        through_legs = _differences(assembled, theta, tangents)
+        return self._through_gram(theta, slopes, inputs) @ tangents.mT + through_legs
+
+    def _through_gram(self, theta: Tensor, slopes: Tensor, inputs: Inputs) -> Tensor:
+        """Derivatives by the entries of θ ``(N, components, ·)`` from those by inner products."""
+        forms, _, _ = self.claim.split(theta, self.n)
+        X, slopes = self.vectors(theta, inputs), slopes + slopes.mT
+        kinds = torch.tensor(self.claim.spaces or [0] * X.shape[1])
+        parts, by_vectors = [], torch.zeros((), dtype=X.dtype)
+        for i, A in enumerate(forms):
+            own = (kinds == i).to(X)
+            mine = slopes * own[:, None] * own
+            parts.append(torch.einsum("zcij,zia,zjb->zcab", mine / 2, X, X).flatten(2))
+            by_vectors = by_vectors + mine @ (X @ A)[:, None]
+        parts.append(by_vectors[:, :, self.inner :].flatten(2))
+        if self.claim.origin:
+            parts.append(-by_vectors[:, :, : self.inner].sum(2))
+        return torch.cat(parts, 2)
+
+    def _legs(self, theta: Tensor, inputs: Inputs) -> Tensor:
+        """Products of vectors, metric and volume at these numbers."""
+        X = self.vectors(theta, inputs)
+        X = X if self.own is None else X[:, self.own]
+        return self._products(self.claim.split(theta, self.n)[0][self.claim.output_space], X)
 
     def _padded(self, blocks: list[list[Tensor]]) -> Tensor:
         """Blocks ``(N, ·, components of a part)``, part by part, side by side."""
@@ -277,6 +321,11 @@ def _pooled(choice: tuple[int, ...], vectors: list[Tensor], f: list[Tensor]) -> 
     return torch.cat([own, torch.einsum("zijm,zia,zjb->zmab", pairs, *v)], 1)
 
 
+def _differences(f: Callable[[Tensor], Tensor], theta: Tensor, tangents: Tensor) -> Tensor:
+    """Central differences of ``f (N, components)`` along tangents, ``(N, components, tangents)``."""
+    return torch.stack([f(theta + STEP * d) - f(theta - STEP * d) for d in tangents], -1) / (2 * STEP)
+
+
 def _regular(A: Tensor) -> Tensor:
     """A with no eigenvalue nearer to zero than can be inverted."""
     values, Q = torch.linalg.eigh(A)
@@ -308,11 +357,6 @@ class WideProjection(Projection):
         return self.claim.gauged(A, self.n)
 
     def jacobian(self, at: Solve) -> tuple[Tensor, Tensor]:
-        """The projected Jacobian by central differences along the tangents of θ."""
-
-        def values(theta: Tensor) -> Tensor:
-            D = self.family.design(theta, self.inputs, at.units)
-            return D.weighted(self.root).times(at.coefficients[:, None])[:, 0]
-
-        columns = [values(at.A + STEP * d) - values(at.A - STEP * d) for d in self.directions]
-        return at.rest(torch.stack(columns, 1) / (2 * STEP)), self.directions
+        """The projected Jacobian along the tangents of θ."""
+        J = self.family.along(at.A, self.directions, self.inputs, at.units, at.coefficients)
+        return at.rest((J * self.root[:, None, None]).flatten(0, 1)), self.directions

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.correlation import SAMPLES_FOR_EACH, SPLINES, splines, strongest
-from gortho.discovery.looks import projections
+from gortho.discovery.looks import LAST, NEARLY_EXACT, projections
 from gortho.discovery.models import KernelRidge, Table, squared_errors
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Parts
 from gortho.discovery.result import Discovery
-from gortho.discovery.search import FINAL_ROUNDS, LAST, NEAR_BEST, NEARLY_EXACT
+from gortho.discovery.search import FINAL_ROUNDS, NEAR_BEST
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 

@@ -10,10 +10,20 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.clock import Clock
-from gortho.discovery.looks import ROWS_FOR_UNKNOWN, Size, robust_weights, usual_mean
+from gortho.discovery.looks import (
+    FIRST,
+    LAST,
+    NEARLY_EXACT,
+    ROWS_FOR_UNKNOWN,
+    SCAN,
+    Size,
+    robust_weights,
+    usual_mean,
+)
 from gortho.discovery.predictor import LAW, POLYNOMIAL_COLUMNS, POLYNOMIAL_STEPS
 from gortho.discovery.projection import LEAST_DAMPING, Solve
-from gortho.discovery.search import FIRST, LAST, NEAR_BEST, NEARLY_EXACT, REFIT_STEPS, SCAN
+from gortho.discovery.refits import REFIT_STEPS
+from gortho.discovery.search import NEAR_BEST
 from gortho.discovery.wider_family import Claim, WideProjection
 from gortho.discovery.wider_starts import starts_for
 from gortho.samples.values import Samples

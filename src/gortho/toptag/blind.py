@@ -15,7 +15,7 @@ from gortho.discovery.find import find_form as search_form
 from gortho.discovery.learning import held_out_errors
 from gortho.discovery.models import paired_p
 from gortho.discovery.posed import Posed
-from gortho.discovery.search import Errors
+from gortho.discovery.targets import Errors
 from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm
 from gortho.samples import Samples
