@@ -19,8 +19,9 @@ from safetensors.torch import load_file, save_file
 
 from gortho.forms import QuadraticForm
 from gortho.nn.form import LearnableForm
+from gortho.toptag.axes import SPURIONS
 from gortho.toptag.jets import write_atomically
-from gortho.toptag.tagger import SPURIONS, Tagger
+from gortho.toptag.tagger import Tagger
 
 FORMAT = "gortho-tagger-1"
 #: Width, pairs and depth by approximate number of parameters, without reference vectors.

@@ -10,7 +10,7 @@ log ⟨x_i, x_j⟩ − log ⟨x_i, P⟩ − log ⟨x_j, P⟩. So nothing of size
 the message sum as one kernel for CUDA.
 
 Reference vectors, given (beams, time axis) or learnt, enter as products ⟨x_i, s⟩ of each point: with them the network
-is invariant only under what leaves them in place.
+is invariant only under what leaves them in place. They are the directions of its `Tagger.symmetry` (M16).
 """
 
 from __future__ import annotations
@@ -23,13 +23,10 @@ from torch import Tensor, nn
 
 from gortho.forms import QuadraticForm
 from gortho.nn.form import FixedForm, LearnableForm, as_form_module
+from gortho.symmetry import Symmetry
 from gortho.toptag import kernels
+from gortho.toptag.axes import form_and_directions, independent, spurion_vectors
 
-#: Directions that a detector singles out, as (E, px, py, pz).
-SPURIONS: dict[str, list[list[float]]] = {
-    "beams": [[1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 0.0, -1.0]],
-    "time": [[1.0, 0.0, 0.0, 0.0]],
-}
 #: Scales of the embedding in units of the mean product of two constituents: for pairs, and for points and jets.
 #: In float32 a product is known to 1e-3 of that unit or better, so there is nothing to see below.
 PAIR_SCALES = (1e-3, 3e-2, 1.0, 30.0)
@@ -92,10 +89,10 @@ class Tagger(nn.Module):
 
     Args:
         form: a `QuadraticForm` or symmetric matrix (known), a `LearnableForm`, or n to learn one in R^n;
-            Minkowski by default.
+            Minkowski by default. Or a `Symmetry` O(A) with directions, which become the first of the spurions.
         width, pairs, depth: channels of a point and of a pair, and number of message layers.
         hidden: inner channels of a layer; twice the width by default.
-        spurions: names out of `SPURIONS`, or vectors ``(S, n)``, that the tagger may refer to.
+        spurions: names out of `gortho.toptag.axes.SPURIONS`, or vectors ``(S, n)``, that the tagger may refer to.
         references: so many reference vectors are learnt; see `learnt_references`.
         dropout: share of inner channels dropped in training.
         fused: use the Triton kernel for message sums; by default where it can be.
@@ -105,11 +102,13 @@ class Tagger(nn.Module):
     >>> x = torch.randn(3, 10, 4)
     >>> net(x, torch.ones(3, 10, dtype=torch.bool)).shape
     torch.Size([3])
+    >>> print(net.symmetry, "|", net.symmetry.residual_name)
+    O(1,3), broken along (1.00, 0.00, 0.00, 0.00) | O(3)
     """
 
     def __init__(
         self,
-        form: QuadraticForm | LearnableForm | FixedForm | int | Any = None,
+        form: QuadraticForm | LearnableForm | FixedForm | Symmetry | int | Any = None,
         *,
         width: int = 32,
         pairs: int = 32,
@@ -127,9 +126,10 @@ class Tagger(nn.Module):
                 raise ValueError(f"{name} = {value!r}: give an integer of at least 1")
         if references < 0:
             raise ValueError(f"references = {references}: give 0 or more")
-        self.form = as_form_module(QuadraticForm.minkowski() if form is None else form)
+        form, directions = form_and_directions(QuadraticForm.minkowski() if form is None else form)
+        self.form = as_form_module(form)
         self.n, self.fused = self.form.n, fused
-        given = _spurions(spurions, self.n)
+        given = torch.cat([*directions, spurion_vectors(spurions, self.n)])
         special = len(given) + references
         point_features = (2 + special) * len(POINT_SCALES)
         jet_features = (1 + special) * len(POINT_SCALES) + 1
@@ -238,6 +238,27 @@ class Tagger(nn.Module):
             units[0] = values.mean(0)
             units[1] = _positive(values.std(0, unbiased=False))
 
+    @property
+    def references(self) -> Tensor:
+        """All vectors that the tagger refers to, given and learnt ``(S, n)``, in float64 on the CPU."""
+        learnt = [] if self.learnt is None else [self.learnt.detach()]
+        return torch.cat([self.spurions, *learnt]).double().cpu()
+
+    @property
+    def symmetry(self) -> Symmetry:
+        """What leaves all scores as they are: O(A), broken along the references.
+
+        What keeps some vectors keeps those that depend on them, so these are left out: of beams and time axis, the time
+        axis.
+        """
+        return Symmetry(self.form.value(), directions=independent(self.references))
+
+    def extra_repr(self) -> str:
+        try:
+            return str(self.symmetry)
+        except ValueError:  # a learnt form may be singular for a while
+            return self.form.value().group_name
+
     def parameter_count(self) -> int:
         """Number of trained numbers."""
         return sum(p.numel() for p in self.parameters())
@@ -258,23 +279,6 @@ class Tagger(nn.Module):
             "sizes": vectors.norm(dim=-1).tolist(),
             "gram": (vectors @ A @ vectors.mT).tolist(),
         }
-
-
-def _spurions(spurions: Any, n: int) -> Tensor:
-    """Given reference vectors as ``(S, n)``."""
-    if isinstance(spurions, str):
-        spurions = (spurions,)
-    if len(spurions) and all(isinstance(name, str) for name in spurions):
-        unknown = [name for name in spurions if name not in SPURIONS]
-        if unknown:
-            raise ValueError(
-                f"there is no spurion {unknown[0]!r}: use {', '.join(SPURIONS)}, or give vectors"
-            )
-        spurions = [vector for name in spurions for vector in SPURIONS[name]]
-    vectors = torch.as_tensor(spurions, dtype=torch.float64) if len(spurions) else torch.empty(0, n)
-    if vectors.ndim != 2 or vectors.shape[1] != n:
-        raise ValueError(f"spurions have shape {tuple(vectors.shape)}: give (S, {n})")
-    return vectors
 
 
 def _mapped(x: Tensor, M: Tensor) -> Tensor:
