@@ -8,6 +8,7 @@ from gortho.discovery.result import Discovery
 from gortho.formulas import Formula
 from gortho.formulas.writing import TEXT, Writer, body
 from gortho.report import ErrorRow, FormulaRows, ProfileRow, ReportData, RestartRow, TwinRow
+from gortho.report.words import spoken
 
 CONFIDENCE_NOTE = (
     "Confidence is the chance that the signature is right, from bootstrap errors of the eigenvalues, the refits' votes "
@@ -58,7 +59,7 @@ def report_data(found: Discovery) -> ReportData:
         law=found.law(digits=3),
         formula=None if found.formula is None else _formula(found.formula),
         names=list(found.names),
-        group_name="" if form is None else form.group_name,
+        group_name="" if form is None else spoken(form.group_name),
         signature=None if form is None else tuple(form.signature),  # type: ignore[arg-type]
         matrix=None if form is None else form.matrix.numpy(),
         matrix_low=low,
@@ -86,7 +87,7 @@ def report_data(found: Discovery) -> ReportData:
         if found.free_certificate
         else None,
         restarts=[
-            RestartRow(r.start, r.form.group_name, r.criterion, r.form.cosine(best), r.distance)
+            RestartRow(r.start, spoken(r.form.group_name), r.criterion, r.form.cosine(best), r.distance)
             for r in found.restarts
             if best is not None
         ],
