@@ -14,7 +14,7 @@ release = version = __version__
 language = "en_GB"
 
 extensions = [
-    "myst_parser",
+    "myst_nb",  # Markdown, and notebooks
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
@@ -35,6 +35,9 @@ copybutton_selector = "div:not(.highlight-text) > div.highlight pre"
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 suppress_warnings = ["config.cache"]
+
+# Notebooks are stored as they were run; a test runs them again.
+nb_execution_mode = "off"
 
 # Formulas become MathML, which browsers draw by themselves: nothing is loaded from elsewhere.
 html_math_renderer = "mathml"

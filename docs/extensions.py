@@ -20,7 +20,7 @@ HELP_WIDTH = 76  # characters that fit beside both sidebars
 HANDED_BACK = ("Discovery", "Kept", "LevelForm", "Scan", "Verdict")
 COLON = "\u2236"  # a sign that no docstring has
 API = {  # pages of the reference: title, and modules or packages
-    "discovery": ("Discovery", ["discovery", "scanning", "level", "kept"]),
+    "discovery": ("Discovery", ["discovery", "formulas", "scanning", "level", "kept"]),
     "forms": (
         "Forms, groups, representations",
         [

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -180,6 +181,30 @@ def test_progress_moves_on_a_terminal(monkeypatch, capsys):
     with progress.Bar(hidden=True) as bar:
         bar("search", 0.1, "q")
     assert capsys.readouterr().err == ""
+
+
+def test_notebooks_show_a_bar_by_default(monkeypatch):
+    seen = []
+
+    class Bar:
+        def __enter__(self):
+            return lambda *news: seen.append(news)
+
+        def __exit__(self, *error):
+            seen.append("closed")
+
+    shell = types.SimpleNamespace(config={"IPKernelApp": {}})
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setattr(progress, "Bar", Bar)
+    assert progress.somebody_watches()
+    with progress.watched(None) as watch:
+        watch("search", 0.1, "q")
+    assert seen == [("search", 0.1, "q"), "closed"]
+    with progress.watched(print) as watch:
+        assert watch is print
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: None))
+    with progress.watched(None) as watch:
+        assert watch is None
 
 
 def test_none(folder):

@@ -31,7 +31,7 @@ def nothing():
 
 
 def test_latex_has_the_terms_of_the_law(found):
-    text = found.latex(4)
+    text = found.latex(4, of="q")
     assert text.count("\\,E^{2}") == text.count("\\,E\\,p_{1}") == text.count("\\,p_{1}^{2}") == 1
     plain = text.replace("\\,E\\,p_{1}", " E·p_1").replace("\\,E^{2}", " E²").replace("\\,p_{1}^{2}", " p_1²")
     assert plain == found.law(4)
@@ -52,7 +52,7 @@ def test_latex_is_set_by_a_typesetter(found):
 
 def test_sympy_is_the_form(found):
     sympy = pytest.importorskip("sympy")
-    expression = found.sympy()
+    expression = found.sympy(of="q")
     x = np.array([0.3, -1.2])
     value = expression.subs(dict(zip(sympy.symbols("E p_1", real=True), x)))
     assert float(value) == pytest.approx(float(x @ found.candidate.matrix.numpy() @ x))

@@ -277,7 +277,7 @@ class QuadraticForm:
         for i, j, value in self.terms(half_widths):
             sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
             one, other = (set_off(self.names[k]) for k in (i, j))
-            text += f"{sign}{_coefficient(abs(value), digits)} {f'{one}²' if i == j else f'{one}·{other}'}"
+            text += f"{sign}{coefficient(abs(value), digits)} {f'{one}²' if i == j else f'{one}·{other}'}"
         return f"q(x) = {text}"
 
     def terms(self, half_widths: Any = None) -> list[tuple[int, int, float]]:
@@ -329,10 +329,10 @@ def set_off(name: str) -> str:
     return name if WORD.fullmatch(name) else f"({name})"
 
 
-def _coefficient(value: float, digits: int) -> str:
+def coefficient(value: float, digits: int) -> str:
     """A positive number with so many decimals if its order is one, else with one more significant digit than that.
 
-    >>> [_coefficient(value, 2) for value in (1.414, 0.849, 0.178, 0.00173, 1.73e-6)]
+    >>> [coefficient(value, 2) for value in (1.414, 0.849, 0.178, 0.00173, 1.73e-6)]
     ['1.41', '0.85', '0.178', '0.00173', '1.73e-06']
     """
     order = math.log10(value)

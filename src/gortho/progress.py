@@ -8,15 +8,29 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from tqdm import tqdm
+with warnings.catch_warnings():  # in notebooks without ipywidgets a bar of text does as well
+    warnings.simplefilter("ignore")
+    from tqdm.auto import tqdm
 
 _FORM = re.compile(r"(?P<law>.*?)\s+\[(?P<group>[^\]]*)\]\s*(?P<error>.*)")
 _LEAST_LAW = 16  # a law cut shorter than this says nothing
+
+
+def in_notebook() -> bool:
+    """Whether a notebook runs this, where bars are shown as such."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell is not None and "IPKernelApp" in shell.config
+
+
+def somebody_watches() -> bool:
+    """Whether bars are seen: at a terminal, or in a notebook."""
+    return sys.stderr.isatty() or in_notebook()
 
 
 def shorten(line: str, width: int) -> str:
@@ -55,15 +69,16 @@ class Bar:
     """
 
     _FORMAT = "{percentage:3.0f}%|{bar:10}| {elapsed} {desc}"
+    _NOTEBOOK_FORMAT = "{percentage:3.0f}%|{bar}| {elapsed} {desc}"  # there the bar has a width of its own
     _FIXED = 26  # what the format takes besides the description, for runs below a hundred hours
 
     def __init__(self, hidden: bool = False):
-        self._lines = not (hidden or sys.stderr.isatty())
+        self._lines = not (hidden or somebody_watches())
         self._stage = ""
         self._bar = tqdm(
             total=1.0,
             file=sys.stderr,
-            bar_format=self._FORMAT,
+            bar_format=self._NOTEBOOK_FORMAT if in_notebook() else self._FORMAT,
             leave=False,
             disable=hidden or self._lines,
             desc="looking at the data",
@@ -84,6 +99,18 @@ class Bar:
 
     def __exit__(self, *error: object) -> None:
         self._bar.close()
+
+
+@contextmanager
+def watched(
+    watch: Callable[[str, float, str], None] | None,
+) -> Iterator[Callable[[str, float, str], None] | None]:
+    """Within: what a caller watches with; in notebooks a bar, unless something else is given."""
+    if watch is not None or not in_notebook():
+        yield watch
+        return
+    with Bar() as bar:
+        yield bar
 
 
 #: Signals that ask a run to end: Ctrl-C, and what schedulers of clusters send.

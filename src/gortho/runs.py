@@ -14,6 +14,8 @@ from gortho.discovery import Discovery
 from gortho.discovery.classes import LEAST_PROBABILITY
 from gortho.discovery.result import Source
 from gortho.discovery.spreads import BOOSTS
+from gortho.formulas import Formula
+from gortho.formulas.writing import TEXT, body
 from gortho.samples import DataError, Dataset, read
 from gortho.samples.checks import variable_names
 from gortho.samples.door import as_targets
@@ -35,6 +37,21 @@ def scalars_of(data: Dataset, rows: Any = slice(None)) -> dict[str, np.ndarray] 
     """The scalars of a data set as `discover` and `Discovery.predict` take them."""
     given = {"point": data.point_scalars, "sample": data.sample_scalars}
     return {name: values[rows] for name, values in given.items() if values is not None} or None
+
+
+def labels_of(data: Dataset) -> dict[str, Any]:
+    """Names for the formula: those of the columns, or of the arrays without the folders that they lie in."""
+    arrays = Path(data.source).suffix.lower() in ARRAYS
+    named = {
+        part: [name.rsplit("/", 1)[-1] for name in data.columns.get(part, ())]
+        for part in ("x", "y", "scalars")
+    }
+    labels: dict[str, Any] = {} if arrays else {"scalars": named["scalars"], "coordinates": named["x"]}
+    if len(named["y"]) == 1:
+        labels["y"] = named["y"][0]
+    if arrays and named["x"] != ["X"]:
+        labels["vectors"] = named["x"]
+    return labels
 
 
 def remembered(found: Discovery, data: Dataset) -> Discovery:
@@ -250,6 +267,7 @@ def summary(found: Discovery) -> dict[str, Any]:
         "output": found.output,
         "names": list(found.names),
         "law": found.law() or None,
+        "formula": None if found.formula is None else _formula(found.formula),
         "group": found.group_name or (None if form is None else form.group_name),
         "symmetry": None if found.symmetry is None else str(found.symmetry),
         "directions": found.directions,
@@ -266,6 +284,21 @@ def summary(found: Discovery) -> dict[str, Any]:
         "provenance": asdict(found.provenance) | {"seconds": found.provenance.seconds},
     }
     return plain(content)
+
+
+def _formula(formula: Formula) -> dict[str, Any]:
+    return {
+        "text": str(formula),
+        "latex": formula.latex(),
+        "terms": [
+            {"coefficient": t.coefficient, "half_width": t.error, "term": body(formula, t, TEXT)}
+            for t in formula.terms
+        ],
+        "unexplained": formula.unexplained,
+        "predictor_unexplained": formula.predictor_unexplained,
+        "holds": formula.holds,
+        "rivals": formula.rivals,
+    }
 
 
 def _ends(interval: tuple[np.ndarray, np.ndarray] | None) -> dict[str, np.ndarray] | None:

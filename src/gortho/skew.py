@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gortho import checks
-from gortho.forms import NO_MIXING, SMALL_TERM, ZERO_TOLERANCE, QuadraticForm, _coefficient, set_off
+from gortho.forms import NO_MIXING, SMALL_TERM, ZERO_TOLERANCE, QuadraticForm, coefficient, set_off
 
 #: How far (A⁻¹ω)² may be from a negative number, in the standard frame of A, in compatible forms.
 COMPATIBLE = 1e-7
@@ -151,7 +151,7 @@ class SkewForm:
         for i, j, value in self.terms(half_widths):
             sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
             one, other = (set_off(self.names[k]) for k in (i, j))
-            text += f"{sign}{_coefficient(abs(value), digits)} {one}∧{other}"
+            text += f"{sign}{coefficient(abs(value), digits)} {one}∧{other}"
         return f"ω(x, y) = {text}"
 
     def __str__(self) -> str:

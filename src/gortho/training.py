@@ -8,7 +8,6 @@ from (seed, epoch) alone, so a run killed at any moment goes on from its last ch
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -16,13 +15,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
 from gortho import checkpoints, checks
 from gortho.checkpoints import Ended, History, snapshot
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import LearnableForm
 from gortho.nn.framed import InFrame
+from gortho.progress import somebody_watches, tqdm
 from gortho.samples.values import Samples
 from gortho.solvers import EXACT, Loss, evaluate, least_squares, scaled_mse, second_order, solvable
 
@@ -195,7 +194,7 @@ def fit(
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None and path.exists():
         history, best, first_epoch = checkpoints.load(path, net, optimizer)
-    show = sys.stderr.isatty() if progress is None else progress
+    show = somebody_watches() if progress is None else progress
     bar = tqdm(
         range(first_epoch, epochs), disable=not show or fabric.global_rank != 0, desc="training", unit="epoch"
     )

@@ -38,7 +38,7 @@ def discover(watch: Watch, *, file: str, folder: str, asked: dict[str, Any]) -> 
     from gortho.cli.options import EFFORTS
     from gortho.cli.searching import LEAST_SHARE
     from gortho.discovery.large import survey
-    from gortho.runs import remembered, scalars_of
+    from gortho.runs import labels_of, remembered, scalars_of
 
     def rows_read(rows: int, total: int | None) -> None:
         watch("reading", 0.0, f"{rows:,}{f' of {total:,}' if total else ''} rows")
@@ -64,6 +64,7 @@ def discover(watch: Watch, *, file: str, folder: str, asked: dict[str, Any]) -> 
         known=None if seen.totals is None else seen,
         settings=gortho.Settings(**EFFORTS[wanted.effort]),
         watch=watch,
+        labels=labels_of(data),
     )
     watch(WRITING, 1.0, "")
     found = remembered(found, data)

@@ -164,7 +164,7 @@ def discover(
       gortho discover pairs.parquet --points 2 --scalars m_0,m_1 --scalars-per-point --json
     """
     begun = time.perf_counter()
-    from gortho.runs import remembered, scalars_of
+    from gortho.runs import labels_of, remembered, scalars_of
 
     _check_destinations(report, save)
     if reading["derivative"] is not None and reading["output"] == "scalar":
@@ -193,6 +193,7 @@ def discover(
         spaces=whole_numbers("--spaces", spaces),
         time_budget=time_budget and max(time_budget - time.perf_counter() + begun, LEAST_SHARE * time_budget),
         known=None if seen.totals is None else seen,
+        labels=labels_of(data),
     )
     found = remembered(found, data)
     found = dataclasses.replace(found, notices=tuple(as_options(notice) for notice in found.notices))

@@ -1,8 +1,8 @@
 """One call from samples to a verdict.
 
 The way: check the samples at the door, split them, take their frame; starts (M6, M11), search (M12) and refits give the
-form; freeze it and fit the predictor; compare with models that know no form; judge. All of it happens in the frame
-(M18). The held-out part is used for the last two steps only.
+form; freeze it and fit the predictor; compare with models that know no form; judge; look for a formula. All but the
+last happens in the frame (M18). The held-out part is used for the last three steps only, and never fitted to.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from gortho.discovery.clock import Clock, too_small
 from gortho.discovery.defect import noise_of
 from gortho.discovery.find import FoundForm, find_form, refits_of
 from gortho.discovery.large import Survey, allowed
+from gortho.discovery.law import with_formula
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind, committee, final_predictor
 from gortho.discovery.result import Discovery
@@ -37,6 +38,7 @@ from gortho.discovery.wider_claims import Asked, even_rep
 from gortho.discovery.wider_notes import with_translations
 from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm
+from gortho.progress import watched
 from gortho.reps import Rep
 from gortho.samples.door import enter, frame_columns, hopeless
 from gortho.samples.spaces import are_spaces, side_by_side
@@ -69,6 +71,7 @@ def discover(
     look_for: Any = "auto",
     axial: Any = (),
     spaces: Any = (),
+    labels: Any = None,
 ) -> Discovery:
     """Is there a quadratic form whose group the data respects? Which one, how sure, and a predictor that respects it.
 
@@ -90,11 +93,13 @@ def discover(
         time_budget: seconds; the work is cut down to fit (roughly), which may cost certainty.
         max_samples: more samples than this (50,000 by default) are thinned at random, with a notice.
         known: what a pass over all rows told, where X and y are a sample of them (`gortho.survey`).
-        watch: called with (stage, share done, leading form) while it works.
+        watch: called with (stage, share done, leading form) while it works; without, notebooks show a bar.
         look_for: what may be looked for where O(A) fails: "auto" for all, or some of "O", "SO", "direction", "origin",
             "spaces", "skew"; "O" alone for nothing else.
         axial: places of the vectors of a sample that are axial, as magnetic fields are; True for all.
         spaces: number of the form of each vector of a sample, where they are of several kinds: ``[0, 0, 1]``.
+        labels: names for the formula: ``{"y": "energy", "vectors": ["p", "k"], "scalars": ["m1", "m2"]}``; a series
+            and the columns of a data frame bring theirs.
 
     Ctrl-C ends the search with the best so far, judged UNDERDETERMINED.
 
@@ -130,6 +135,7 @@ def discover(
         max_samples=limits.max_samples,
         seed=seed,
         why=limits.why,
+        labels=labels,
     )
     notices += too_small(time_budget)
     asked = Asked.of(look_for, axial, spaces, samples.rep, samples.points, set_like)
@@ -158,7 +164,7 @@ def discover(
                 samples, asked.spaces, dims, settings or Settings(), seed, clock, notices, tolerance
             )
     kind = Errors.ABSOLUTE if samples.classes else as_errors(errors)  # labels are right or wrong
-    with one_thread():
+    with one_thread(), watched(watch) as watch:
         posed = Posed.of(samples, seed, known, whole=len(samples) == len(X))
         found = _discover(
             samples, posed, kind, settings or Settings(), seed, clock, watch, notices, tolerance, asked
@@ -264,7 +270,11 @@ def _discover(
     try:
         found_one = answer(samples, posed, form, fitted, comparison, *given)
         if comparison is None or not wanted(found_one, asked):
-            return with_translations(found_one, posed, seed)
-        return widen(found_one, samples, posed, form, comparison, asked, settings, seed, clock, tolerance)
+            found_one = with_translations(found_one, posed, seed)
+        else:
+            found_one = widen(
+                found_one, samples, posed, form, comparison, asked, settings, seed, clock, tolerance
+            )
+        return with_formula(found_one, posed, form.refits, clock)
     except KeyboardInterrupt:
         return answer(samples, posed, form, fitted, None, *given)

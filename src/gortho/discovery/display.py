@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gortho.forms import WORD
+from gortho.formulas.symbols import expression
+from gortho.formulas.writing import in_latex, symbol
 from gortho.report.words import spoken
 
-#: Names that LaTeX knows as letters.
-GREEK = re.compile(
-    r"(alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|phi|chi|psi|omega)"
-)
 #: Points of the scatter of predictions.
 SHOWN = 2_000
 
@@ -37,30 +33,20 @@ def _skew_half(found: Any) -> np.ndarray:
     return found.interval_factor * np.array(found.wider.skew_errors)
 
 
-def symbol(name: str) -> str:
-    r"""A name in LaTeX; what is no single word stands in brackets.
-
-    >>> symbol("px"), symbol("x0"), symbol("mu_1"), symbol("m²")
-    ('\\mathrm{px}', 'x_{0}', '\\mu_{1}', '\\left(\\text{m²}\\right)')
-    """
-    if WORD.fullmatch(name):
-        stem, number = re.fullmatch(r"(.*?)_?(\d*)", name).groups()  # type: ignore[union-attr]
-        low = f"_{{{number}}}" if number else ""
-        if len(stem) == 1:
-            return stem + low
-        if GREEK.fullmatch(stem):
-            return f"\\{stem}{low}"
-        return f"\\mathrm{{{_escaped(stem)}}}{low}"
-    return f"\\left(\\text{{{_escaped(name)}}}\\right)"
+def _asked(found: Any, of: str | None) -> str | None:
+    """Which law is meant; an error where there is none of it."""
+    if of not in (None, "y", "q"):
+        raise ValueError(f"of = {of!r}: choose 'y' for the formula, 'q' for the form, or leave it out")
+    if of == "y" and found.formula is None:
+        raise ValueError("there is no formula for y: the form alone is told by of='q'")
+    return of
 
 
-def _escaped(text: str) -> str:
-    special = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
-    return "".join(special.get(c, f"\\{c}" if c in "_&%$#{}" else c) for c in text)
-
-
-def latex(found: Any, digits: int = 2) -> str:
+def latex(found: Any, digits: int = 2, of: str | None = None) -> str:
     """The law in LaTeX, without dollar signs; "" without a candidate."""
+    of = _asked(found, of)
+    if of == "y":
+        return found.formula.latex()
     names, laws = [symbol(name) for name in found.names], []
     if found.candidate is not None:
 
@@ -73,7 +59,11 @@ def latex(found: Any, digits: int = 2) -> str:
         laws.append(
             "\\omega(x, y) = " + _latex_sum(terms, lambda i, j: f"{names[i]} \\wedge {names[j]}", digits)
         )
-    return ",\\; ".join(laws)
+    text = ",\\; ".join(laws)
+    if of == "q" or found.formula is None or not text:
+        return text
+    both = [line.replace(" ", " &", 1) for line in (found.formula.latex(), text)]
+    return f"\\begin{{aligned}} {both[0]} \\\\ {both[1]} \\end{{aligned}}"
 
 
 def _latex_sum(terms: list[tuple[int, int, float]], product: Callable[[int, int], str], digits: int) -> str:
@@ -81,14 +71,12 @@ def _latex_sum(terms: list[tuple[int, int, float]], product: Callable[[int, int]
     for i, j, value in terms:
         sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
         number = f"{abs(value):.{digits}f}" if abs(value) >= 0.3 else f"{abs(value):.{digits + 1}g}"
-        mantissa, _, exponent = number.partition("e")
-        number = f"{mantissa} \\cdot 10^{{{int(exponent)}}}" if exponent else mantissa
-        text += f"{sign}{number}\\,{product(i, j)}"
+        text += f"{sign}{in_latex(number)}\\,{product(i, j)}"
     return text
 
 
-def sympy_form(found: Any, digits: int | None = None) -> Any:
-    """The law as a sympy expression of symbols with the coordinates' names, rounded to so many significant digits.
+def sympy_law(found: Any, digits: int | None = None, of: str | None = None) -> Any:
+    """The formula for y, or the form, as an expression of the coordinates, to so many significant digits.
 
     Of a skew form alone, ω(x, y), with y's symbols primed.
     """
@@ -96,8 +84,12 @@ def sympy_form(found: Any, digits: int | None = None) -> Any:
         import sympy
     except ImportError:
         raise ImportError("found.sympy() needs sympy: pip install sympy") from None
+    of = _asked(found, of)
     if found.candidate is None and found.skew is None:
         raise ValueError(f"there is no form: the verdict is {found.verdict} ({found.reason})")
+    if found.formula is not None and of != "q":
+        law = expression(found.formula, None if found.wider is not None else _left_out(found))
+        return law if digits is None else law.evalf(digits)
     x, y = ([sympy.Symbol(name + mark, real=True) for name in found.names] for mark in ("", "'"))
 
     def number(value: float) -> Any:
@@ -111,12 +103,22 @@ def sympy_form(found: Any, digits: int | None = None) -> Any:
     return sympy.Add(*parts)
 
 
+def _left_out(found: Any) -> np.ndarray:
+    """Which entries of A the law of q does without."""
+    left_out = np.ones((len(found.names),) * 2, dtype=bool)
+    for i, j, _ in found.candidate.terms(_half(found)):
+        left_out[i, j] = left_out[j, i] = False
+    return left_out
+
+
 def as_html(found: Any) -> str:
     """Verdict, law and form as a piece of HTML, for notebooks."""
     rows = [f"<p><b>{found.verdict.name}</b>: {html.escape(found.headline())}</p>"]
     if law := found.law():
         label = "law" if found.symmetry is not None else "best candidate, not accepted"
         rows.append(f"<p>{label}: {html.escape(law)} [{html.escape(found.group_of_law)}]</p>")
+    if found.formula is not None:
+        rows.append("<p>formula: " + "<br>".join(map(html.escape, found.formula.lines())) + "</p>")
     if found.candidate is not None:
         rows.append(_matrix("A", found.candidate.matrix.numpy(), _half(found), found.names))
     if found.skew is not None:

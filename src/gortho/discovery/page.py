@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gortho.discovery.result import Discovery
-from gortho.report import ErrorRow, ProfileRow, ReportData, RestartRow, TwinRow
+from gortho.formulas import Formula
+from gortho.formulas.writing import TEXT, Writer, body
+from gortho.report import ErrorRow, FormulaRows, ProfileRow, ReportData, RestartRow, TwinRow
 from gortho.report.words import spoken
 
 CONFIDENCE_NOTE = (
@@ -38,6 +40,15 @@ def _noise(found: Discovery) -> str:
     return "" if noise is None else f"{100 * noise.share:.2g} % of the variance, from {noise.source}"
 
 
+def _formula(formula: Formula) -> FormulaRows:
+    """The law for y: itself, its terms with error bars, and what is to be said of it."""
+    text, about, *more = formula.lines()
+    terms = [(body(formula, t, TEXT) or "1", t.coefficient, t.error) for t in formula.terms]
+    inside = [f for t in formula.terms for f in t.monomials[0].factors if f.shape is not None]
+    terms += [("inside: " + Writer(formula, TEXT).factor(f), f.shape or 0.0, f.shape_error) for f in inside]
+    return FormulaRows(text, terms, [about.split("; ", 1)[1], *more])
+
+
 def report_data(found: Discovery) -> ReportData:
     """Everything the page shows."""
     form, e = found.candidate, found.evidence
@@ -52,6 +63,7 @@ def report_data(found: Discovery) -> ReportData:
         confidence=found.confidence,
         confidence_note=CONFIDENCE_NOTE,
         law=found.law(digits=3),
+        formula=None if found.formula is None else _formula(found.formula),
         names=list(found.names),
         group_name=found.group_of_law,
         signature=None if form is None else tuple(form.signature),  # type: ignore[arg-type]

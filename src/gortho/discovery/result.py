@@ -15,7 +15,7 @@ from scipy.stats import t as student_t
 from torch import Tensor
 
 from gortho.checkpoints import write_whole
-from gortho.discovery import display
+from gortho.discovery import display, symbolic
 from gortho.discovery.defect import Defect
 from gortho.discovery.predictor import Kind
 from gortho.discovery.targets import Errors
@@ -23,6 +23,7 @@ from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict
 from gortho.discovery.violation import Violation
 from gortho.discovery.wider_value import Wider
 from gortho.forms import QuadraticForm
+from gortho.formulas import Formula
 from gortho.nn.framed import InFrame
 from gortho.report.words import moves, spoken, with_interval
 from gortho.samples.door import as_tuples, by_name, split_scalars
@@ -130,6 +131,7 @@ class Discovery:
         columns: names of the columns that x came from, which `predict` finds in a data frame.
         violation: what a broken law does instead, where it is broken beyond doubt.
         wider: the symmetry in place of O(A), where the data respects another one (M15, M16, M17).
+        formula: the law for y, where there is a short one: ``print(found.formula)``.
     """
 
     verdict: Verdict
@@ -156,6 +158,7 @@ class Discovery:
     columns: tuple[str, ...] = ()  # of the table that x came from
     violation: Violation | None = None
     wider: Wider | None = None
+    formula: Formula | None = None
 
     @property
     def form(self) -> QuadraticForm | None:
@@ -336,6 +339,9 @@ class Discovery:
             lines.append(f"  {label}: {law}   [{self.group_of_law}]")
         if self.candidate is not None:
             lines.append(f"  {self._eigenvalue_words()}")
+        if self.formula is not None:
+            first, *more = self.formula.lines()
+            lines += [_sentences(f"  formula: {first}"), *(_sentences(f"    {line}") for line in more)]
         if self.wider is not None:
             lines += [_sentences(f"  {line}") for line in self.wider.lines(self.interval_factor)]
         if self.evidence is not None:
@@ -376,13 +382,21 @@ class Discovery:
     def __repr__(self) -> str:
         return display.short(self)
 
-    def latex(self, digits: int = 2) -> str:
-        """The law in LaTeX, without dollar signs."""
-        return display.latex(self, digits)
+    def latex(self, digits: int = 2, of: str | None = None) -> str:
+        """The law in LaTeX, without dollar signs: of "y" (the formula), of "q" (the form), or of both, aligned."""
+        return display.latex(self, digits, of)
 
-    def sympy(self, digits: int | None = None) -> Any:
-        """The law as a sympy expression."""
-        return display.sympy_form(self, digits)
+    def sympy(self, digits: int | None = None, of: str | None = None) -> Any:
+        """The law in sympy, of the coordinates: of "y" (the formula) where there is one, else of "q" (the form)."""
+        return display.sympy_law(self, digits, of)
+
+    def invariants(self, X: Any, scalars: Any = None) -> Any:
+        """What laws can be made of: a data frame of the inner products and scalars of samples, with their names."""
+        return symbolic.invariants(self, X, scalars)
+
+    def symbolic(self, X: Any, y: Any, scalars: Any = None, **options: Any) -> Any:
+        """A formula by PySR (extra ``pysr``): its regressor, fitted to y on the `invariants` of these samples."""
+        return symbolic.regress(self, X, y, scalars, **options)
 
     def plot(self) -> Any:
         """A matplotlib figure of the form, its eigenvalues and the predictions of held-out samples."""

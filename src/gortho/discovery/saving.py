@@ -24,6 +24,7 @@ from gortho.discovery.verdict import Verdict, evidence_from
 from gortho.discovery.violation import violation_from
 from gortho.discovery.wider_value import Wider
 from gortho.forms import QuadraticForm
+from gortho.formulas import Formula
 from gortho.nn.framed import InFrame
 
 FORMAT = "gortho discovery 5"
@@ -35,6 +36,8 @@ PLAIN = (
     "reason", "advice", "confidence", "output", "names", "refits", "network_options", "notices", "columns",
     "classes",
 )  # fmt: skip
+#: Fields that runs of this format need not have: they came later.
+LATER = {"formula"}
 #: Parts of a stored network that follow from the form.
 DERIVED = ("form.", "net.form.", "back")
 
@@ -160,6 +163,7 @@ def _as_json(found: Discovery) -> dict[str, Any]:
         "restarts": [vars(r) | {"form": json.loads(r.form.to_json())} for r in found.restarts],
         "held_out": None if found.held_out is None else [part.tolist() for part in found.held_out],
         "wider": None if found.wider is None else found.wider.as_json(),
+        "formula": None if found.formula is None else found.formula.as_json(),
         "provenance": asdict(p) | {"errors": p.errors.name, "predictor": p.predictor and p.predictor.name},
     }
     return content | {name: getattr(found, name) for name in PLAIN}
@@ -167,7 +171,7 @@ def _as_json(found: Discovery) -> dict[str, Any]:
 
 def _of_json(content: dict[str, Any], path: Path) -> Discovery:
     known = {field.name for field in fields(Discovery)} - {"network"}
-    for told, names in (("has no", known - set(content)), ("holds", set(content) - known)):
+    for told, names in (("has no", known - set(content) - LATER), ("holds", set(content) - known)):
         if names:
             raise ValueError(
                 f"{path} {told} {', '.join(sorted(names))}: {_writer(content)} wrote it, make it again"
@@ -184,6 +188,8 @@ def _of_json(content: dict[str, Any], path: Path) -> Discovery:
             "wider": None if content["wider"] is None else Wider.of_json(content["wider"]),
             "provenance": _provenance(content["provenance"]),
         }
+        law = content.get("formula")
+        made["formula"] = None if law is None else Formula.of_json(law)
         for name in ("names", "notices", "columns", "classes"):
             made[name] = tuple(content[name])
         for name in ("certificate", "free_certificate"):

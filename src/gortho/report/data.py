@@ -52,6 +52,15 @@ class ProfileRow:
     errors: tuple[float, ...]
 
 
+@dataclass(frozen=True)
+class FormulaRows:
+    """The law for y: as text, its terms (each with its coefficient and half of its 95 % interval), and words on it."""
+
+    text: str
+    terms: list[tuple[str, float, float]]
+    words: list[str]
+
+
 @dataclass(frozen=True, eq=False)
 class ReportData:
     """What the report shows; whatever was not measured stays None or empty and is left out of the page."""
@@ -63,6 +72,7 @@ class ReportData:
     confidence: float = float("nan")
     confidence_note: str = ""
     law: str = ""
+    formula: FormulaRows | None = None
     names: list[str] = field(default_factory=list)
     group_name: str = ""
     signature: tuple[int, int, int] | None = None  # positive, negative, zero

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from gortho.report import classified, exactly, figures
 from gortho.report.data import Array, ReportData
-from gortho.report.words import chance, number, percent, terms
+from gortho.report.words import chance, number, percent, terms, with_interval
 
 BADGES = {
     "FOUND": ("✓", "Symmetry found"),
@@ -51,7 +51,13 @@ def page(data: ReportData) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "percent": percent, "chance": chance, "terms": terms}
+    environment.filters |= {
+        "number": number,
+        "percent": percent,
+        "chance": chance,
+        "terms": terms,
+        "interval": with_interval,
+    }
     return environment.get_template("page.html").render(
         data=data,
         badge=APPROXIMATE if data.approximate else BADGES[data.verdict],

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gortho.reps import DirectSum, Rep, Scalar, as_rep
+from gortho.samples.called import Labels
 from gortho.samples.checks import as_array, as_float64, check_samples, errors_of, variable_names, weights_of
 from gortho.samples.errors import DataError, missing
 from gortho.samples.frame import RANK_TOLERANCE
@@ -148,8 +149,10 @@ def enter(
     max_samples: int | None = None,
     seed: int = 0,
     why: str = Limits.why,
+    labels: Any = None,
 ) -> tuple[Samples, list[str]]:
     """Checked samples in float64, and what the user should know about them."""
+    called = Labels.of(labels, y, scalars)
     raw = as_tuples(X)
     points = raw.shape[1] if raw.ndim == 3 else 1
     given = split_scalars(scalars, points)
@@ -183,7 +186,8 @@ def enter(
         notices.append(
             f"samples of {x.shape[1]} vectors take long: fewer, or sums of them, may tell the same form"
         )
-    called = tuple(str(name) for name in names) if names else ()
+    if not called.coordinates and raw.ndim == 2:
+        called = replace(called, coordinates=tuple(map(str, names or ())))
     parts = [None if part is None else torch.tensor(part) for part in (point, sample, weights)]
     entered = Samples(
         torch.tensor(x),
@@ -194,8 +198,9 @@ def enter(
         parts[2],
         None,
         set_like,
-        called,
+        tuple(str(name) for name in names) if names else (),
         classes=classes,
+        labels=called,
     )
     if y_error is not None and whole is not None and weights is not None:
         entered = replace(entered, noise=torch.tensor(errors_of(as_given(y_error), whole, weights)))

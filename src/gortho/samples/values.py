@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from gortho.reps import DirectSum, Rep, Scalar
+from gortho.samples.called import Labels
 
 if TYPE_CHECKING:
     from gortho.samples.frame import Frame
@@ -47,6 +48,7 @@ class Samples:
         set_like: the points of a sample have no order.
         names: names of the n coordinates.
         classes: the classes that the columns of y are the indicators of, where y are labels.
+        labels: what target, vectors and scalars are called, in formulas.
 
     >>> samples = Samples(torch.randn(10, 2, 3), torch.randn(10))
     >>> len(samples), samples.points, samples.n, len(samples.rows(slice(0, 4)))
@@ -64,6 +66,7 @@ class Samples:
     names: tuple[str, ...] = ()
     noise: Tensor | None = None
     classes: tuple[Any, ...] = ()
+    labels: Labels = field(default_factory=Labels)
 
     def __post_init__(self) -> None:
         if not self.names:
@@ -123,6 +126,11 @@ class Samples:
             "sample_scalars": counts[1],
             "set_like": self.set_like,
         }
+
+    def labels_in_full(self, directions: int = 0) -> Labels:
+        """All names, plain ones where none were given; so many fixed directions come after the vectors."""
+        o = self.network_options()
+        return self.labels.full(self.names, self.points, o["point_scalars"], o["sample_scalars"], directions)
 
     def _map(self, function: Any, names: Sequence[str] = ROWS) -> Samples:
         given = {name: getattr(self, name) for name in names}

@@ -1,0 +1,109 @@
+"""The law for y as a formula, once a form is found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gortho.discovery.clock import Clock
+from gortho.discovery.posed import Posed
+from gortho.discovery.predictor import Kind
+from gortho.discovery.result import Discovery
+from gortho.discovery.spreads import UNDERSTATED
+from gortho.forms import QuadraticForm
+from gortho.formulas import Problem, short_formula
+from gortho.reps import as_rep
+from gortho.samples.values import Samples
+from gortho.symmetry import Symmetry
+from gortho.training import predict
+
+#: Forms, as far from the found one as its errors say, where there are no refits of it alone.
+DRAWS = 8
+#: Sizes of x and of y beyond this, or below one by this, are not put into formulas, whose powers would leave the range.
+LARGEST = 1e20
+UNITS = "no formula is looked for where numbers are so large or small: give x and y in other units for one"
+NONE = (
+    "no short formula: of powers, roots, logarithms, exponentials and waves of the invariants, up to six terms come "
+    "nowhere near the predictor"
+)
+
+
+def with_formula(found: Discovery, posed: Posed, refits: Tensor | None, clock: Clock) -> Discovery:
+    """The discovery with the law for y as a short formula, or with a note that there is none.
+
+    An interruption leaves it as it was.
+    """
+    if not speaks_of(found):
+        return found
+    parts = posed.weighted(found.provenance.errors)
+    given = posed.given
+    sizes = [*posed.given.train.units]
+    if max(max(size, 1 / size) for size in sizes) > LARGEST:
+        return replace(found, notices=(*found.notices, UNITS))
+    assert found.symmetry is not None
+    # The errors of a wider symmetry's form are widened already, and so are its draws.
+    exact = found.provenance.predictor is Kind.POLYNOMIAL or found.wider is not None
+    problem = Problem(
+        replace(given.train, weights=parts.train.weights),
+        replace(given.validation, weights=parts.validation.weights),
+        replace(given.held_out, weights=parts.held_out.weights),
+        found.symmetry,
+        found.output,
+        lambda samples: _predicted(found, samples),
+        _spread(found, posed, refits),
+        1.0 if exact else UNDERSTATED,
+        0 if found.wider is None else found.wider.output_space,
+    )
+    try:
+        with clock.stage("formula"):
+            formula = short_formula(problem)
+    except KeyboardInterrupt:
+        return found
+    provenance = replace(
+        found.provenance, stages=found.provenance.stages | {"formula": clock.seconds["formula"]}
+    )
+    if formula is None:
+        return replace(found, provenance=provenance, notices=(*found.notices, NONE))
+    return replace(found, provenance=provenance, formula=formula)
+
+
+def speaks_of(found: Discovery) -> bool:
+    """Whether formulas are made of what the symmetry leaves: no classes, no several outputs, nothing odd or axial."""
+    if found.form is None or found.classes or found.network is None:
+        return False
+    rep = as_rep(found.output)
+    if len(rep.parts) > 1 or rep.parts[0].odd or rep.parts[0].rank > 2:
+        return False
+    wider = found.wider
+    if wider is None:
+        return True
+    several = len(wider.symmetry.forms) > 1
+    return not (wider.symmetry.special or wider.axial or wider.odd or (several and rep.parts[0].rank))
+
+
+def _predicted(found: Discovery, samples: Samples) -> np.ndarray:
+    assert found.network is not None
+    return predict(found.network, *samples.inputs).double().numpy()
+
+
+def _spread(found: Discovery, posed: Posed, refits: Tensor | None) -> list[Symmetry]:
+    """Symmetries that would do as well: those of the refits, or with forms as far off as the errors say."""
+    assert found.candidate is not None
+    A = found.candidate.matrix
+    if found.wider is None:
+        forms = [] if refits is None else [posed.out(M) for M in refits]
+        same = [
+            f for f in forms if f.signature == found.candidate.signature and float((f.matrix * A).sum()) > 0
+        ]
+        return [Symmetry.of(f) for f in same]
+    if found.entry_errors is None or len(found.wider.symmetry.forms) > 1:
+        return []
+    generator = torch.Generator().manual_seed(0)
+    E = torch.randn(DRAWS, *A.shape, dtype=A.dtype, generator=generator).triu()
+    E = (E + E.triu(1).mT) * torch.as_tensor(found.entry_errors)
+    E = E - (E * A).sum((1, 2), keepdim=True) / A.square().sum() * A
+    symmetry = found.wider.symmetry
+    return [Symmetry(QuadraticForm(A + e), directions=symmetry.directions, origin=symmetry.origin) for e in E]

@@ -1,0 +1,298 @@
+"""`short_formula`: the law for y as a short sum, as good as the predictor; or the best approximation; or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.stats import norm
+from scipy.stats import t as student_t
+
+from gortho.formulas.fitting import Rows, refined, slopes, solve, standard_errors
+from gortho.formulas.library import Candidate, library
+from gortho.formulas.problem import Problem
+from gortho.formulas.selection import ROUNDING, Squares, choose, prices
+from gortho.formulas.shapes import COST as SHAPED
+from gortho.formulas.shapes import Grid
+from gortho.formulas.values import EXACT, WITHIN, Formula, Monomial, Term
+from gortho.formulas.writing import TEXT, body
+from gortho.samples.values import Samples
+
+#: Terms of a formula, and of one that is an approximation only, at most.
+TERMS, FEW_TERMS = 6, 3
+#: An approximation is given where it leaves at most this share of the variance more than the predictor.
+ABOUT = 0.05
+#: Numbers (samples times components) that terms are chosen by, and that coefficients are fitted to, at most.
+CHOICE, FIT = 3_000, 20_000
+#: Numbers that terms with numbers inside are scanned by.
+SCAN = 1_000
+#: A term is left out of the choice where one sample makes up more than this share of its squares.
+RULED = 0.3
+#: A term stays where its coefficient is at least this many times half of its 95 % interval.
+SURE = 2.0
+#: A polynomial is taken unless other terms are better by this, in the criterion.
+PREFERENCE = 10.0
+#: Rounds in which terms with numbers inside are sought.
+ROUNDS = 3
+#: Plain terms that compete with those that have numbers inside.
+KEPT = 120
+#: The same function twice, with numbers inside that differ by less than this share, is one.
+ALIKE = 0.1
+#: Terms are rivals where the criterion differs by less than this, and this many are told.
+RIVAL, RIVALS = 6.0, 2
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Terms to choose from, their columns on some rows, and what the choice needs of these."""
+
+    pool: list[Candidate]
+    columns: np.ndarray
+    rows: Rows
+    squares: Squares
+
+    @classmethod
+    def of(cls, pool: list[Candidate], columns: np.ndarray, rows: Rows) -> Choice:
+        """Of the terms whose columns are finite, not zero, and not ruled by one sample, unless y is."""
+        squares = np.square(columns).reshape(len(rows.y), -1, len(pool)).sum(1)
+        y = np.square(rows.root * rows.y).sum(1)
+        total = squares.sum(0)
+        fine = (
+            np.isfinite(total) & (total > 0) & (squares.max(0) <= max(RULED, 2 * y.max() / y.sum()) * total)
+        )
+        pool, columns = [c for c, k in zip(pool, fine) if k], columns[:, fine]
+        N = len(rows.y)
+        price = prices(np.array([c.cost for c in pool]), N)
+        price += np.log(N) * np.array([len(c.term.shapes) for c in pool])
+        return cls(pool, columns, rows, Squares.of(columns, rows.target, price, N))
+
+    def part(self, places: Sequence[int]) -> Choice:
+        """A choice among some of the terms."""
+        return Choice.of([self.pool[i] for i in places], self.columns[:, list(places)], self.rows)
+
+    def best(self, most: int) -> tuple[float, list[Term]]:
+        """The best sum of at most so many terms, with its criterion before it."""
+        squares = self.squares
+        chosen = choose(squares, most)
+        count = self._effective(chosen)
+        if count < squares.rows:
+            squares = replace(squares, rows=count)
+            chosen = squares.improved(chosen, most)[1]
+        return squares.criterion(chosen), [self.pool[i].term for i in chosen]
+
+    def _effective(self, chosen: Sequence[int]) -> int:
+        """Rows that count: as many normal errors as have the same spread of their squares as what is left."""
+        design = self.columns[:, list(chosen)]
+        left = self.rows.target - design @ solve(design, self.rows.target)
+        squares = np.square(left).reshape(len(self.rows.y), -1).sum(1)
+        if not squares.any():
+            return len(squares)
+        usual = 1 + 2 / self.rows.y.shape[1]  # of the square of a normal error with so many components
+        return int(min(len(squares), max(1.0, usual * squares.sum() ** 2 / np.square(squares).sum())))
+
+    def beside(self, new: list[Candidate]) -> Choice:
+        """With further terms, but for those that are there already, or nearly so."""
+        there: dict[tuple[Monomial, ...], list[float]] = {}
+        for candidate in self.pool:
+            if candidate.term.shapes:
+                there.setdefault(_kind(candidate.term), []).append(candidate.term.shapes[0])
+        added: list[Candidate] = []
+        for candidate in new:
+            shape, others = candidate.term.shapes[0], there.setdefault(_kind(candidate.term), [])
+            if all(abs(shape - other) > ALIKE * abs(shape) for other in others):
+                others.append(shape)
+                added.append(candidate)
+        columns = self.rows.design([c.term for c in added])
+        return Choice.of(self.pool + added, np.concatenate([self.columns, columns], 1), self.rows)
+
+    def criterion(self, terms: Sequence[Term]) -> float:
+        """That of a sum of these terms, of which some may have other numbers inside."""
+        design, y, N = self.rows.design(terms), self.rows.target, len(self.rows.y)
+        left = float(np.square(y - design @ solve(design, y)).sum())
+        count = len(terms) + sum(len(term.shapes) for term in terms)
+        price = float(np.log(N) + 2 * np.log(len(self.pool)))
+        return N * float(np.log(left / (y @ y) + ROUNDING)) + count * price
+
+
+def _kind(term: Term) -> tuple[Monomial, ...]:
+    """The term without the number inside."""
+    return term.shaped([1.0] * len(term.shapes)).monomials
+
+
+def short_formula(problem: Problem) -> Formula | None:
+    """The shortest formula that is as good as the predictor; else a short approximation; else None."""
+    with np.errstate(all="ignore"):
+        return _short_formula(problem)
+
+
+def _short_formula(problem: Problem) -> Formula | None:
+    train = problem.train
+    components = train.y[0].numel()
+    few = problem.rows(train.rows(slice(0, max(1, CHOICE // components))))
+    whole = Samples.cat([train, problem.validation]).rows(slice(0, FIT // components))
+    plain = _plain(problem, few)
+    if not plain.pool:
+        return None
+    terms = _simplest(plain)
+    formula = _settled(problem, terms, few, whole)
+    if formula is None or not (formula.exact or formula.polynomial or len(formula.terms) == 1):
+        terms = _with_shapes(problem, plain, terms)
+        formula = _settled(problem, terms, few, whole)
+    if formula is not None and formula.holds:
+        return replace(formula, rivals=_rivals(formula, plain))
+    own = Choice.of([Candidate(term, 1) for term in terms], few.design(terms), few)
+    short = [_fitted(problem, choice.best(FEW_TERMS)[1], whole) for choice in (plain, own)]
+    about = min(short, key=lambda formula: formula.unexplained)
+    return about if about.unexplained <= about.predictor_unexplained + ABOUT else None
+
+
+def _plain(problem: Problem, rows: Rows) -> Choice:
+    """The terms without numbers inside that can be told apart on these samples."""
+    found = library(problem.space(rows), rows.q, problem.output_space)
+    return Choice.of(found, rows.design([c.term for c in found]), rows)
+
+
+def _simplest(plain: Choice) -> list[Term]:
+    """The best polynomial, or the best sum of all kinds of terms where that is clearly better."""
+    value, terms = plain.best(TERMS)
+    polynomials = [i for i, candidate in enumerate(plain.pool) if candidate.term.polynomial]
+    if not polynomials:
+        return terms
+    other, of_polynomials = plain.part(polynomials).best(TERMS)
+    return of_polynomials if other <= value + PREFERENCE else terms
+
+
+def _settled(problem: Problem, terms: Sequence[Term], rows: Rows, whole: Samples) -> Formula | None:
+    """The formula of these terms, without those in doubt, if it is as good as the predictor on validation samples."""
+    if _left(problem, terms, rows) > _allowed(problem):
+        return None
+    return _without_doubtful(problem, terms, whole)
+
+
+def _allowed(problem: Problem) -> float:
+    """What a formula may leave of the validation samples."""
+    predicted = problem.predict(problem.validation)
+    return max(WITHIN * problem.unexplained(predicted, problem.validation), EXACT)
+
+
+def _left(problem: Problem, terms: Sequence[Term], rows: Rows) -> float:
+    """What terms that are fitted to these rows leave of the validation samples."""
+    c = solve(rows.design(terms), rows.target)
+    there = problem.rows(problem.validation)
+    values = there.design(terms) @ c / np.repeat(there.root[:, 0], there.y.shape[1])
+    left = problem.unexplained(values, problem.validation)
+    return left if np.isfinite(left) else np.inf
+
+
+def _with_shapes(problem: Problem, plain: Choice, terms: list[Term]) -> list[Term]:
+    """The choice among plain terms and those with numbers inside, which are sought beside what is there already."""
+    rows = plain.rows
+    sparse = problem.rows(problem.train.rows(slice(0, max(1, SCAN // rows.y.shape[1]))))
+    grid = Grid.of(problem.space(rows), sparse, problem.output_space)
+    near = {term.monomials for term in terms}
+    order = [int(i) for i in np.argsort(-plain.squares.gains(()))[:KEPT]]
+    order += [i for i, c in enumerate(plain.pool) if c.term.monomials in near and i not in order]
+    simple = choice = plain.part(order)
+    best = (plain.criterion(terms), terms)
+    for _ in range(ROUNDS):
+        sets = [[], choice.best(1)[1], choice.best(2)[1], terms]
+        choice = choice.beside([candidate for beside in sets for candidate in grid.best(beside)])
+        terms = refined(choice.best(TERMS)[1], rows)
+        # What made up for numbers that were not refined yet is needed no more.
+        shaped = [Candidate(term, SHAPED) for term in terms if term.shapes]
+        terms = refined(simple.beside(shaped).best(TERMS)[1], rows)
+        value = plain.criterion(terms)
+        if not value < best[0]:
+            break
+        best = (value, terms)
+    return best[1]
+
+
+def _without_doubtful(problem: Problem, terms: Sequence[Term], samples: Samples) -> Formula:
+    """The formula without terms that may be zero, as far as the errors of noise and of the form tell."""
+    while True:
+        formula = _fitted(problem, terms, samples)
+        sure = [abs(t.coefficient) / max(t.error, 1e-300) for t in formula.terms]
+        if len(sure) == 1 or not min(sure) < SURE:
+            return formula
+        least = int(np.argmin(sure))
+        terms = [t for i, t in enumerate(formula.terms) if i != least]
+
+
+def _fitted(problem: Problem, terms: Sequence[Term], samples: Samples) -> Formula:
+    """The formula of these terms, with coefficients, error bars and what it leaves of the held-out samples."""
+    rows = problem.rows(samples)
+    terms = refined(terms, rows)
+    c = solve(rows.design(terms), rows.target)
+    J = slopes(terms, c, rows)
+    residual = rows.target - rows.design(terms) @ c
+    halves = norm.ppf(0.975) * standard_errors(J, residual, rows.y.shape[1])
+    halves = np.hypot(halves, _of_the_form(problem, terms, c, samples))
+    shape_halves = iter(halves[len(terms) :])
+    done = []
+    for term, value, half in zip(terms, c, halves):
+        inside = [next(shape_halves) for _ in term.shapes]
+        done.append(replace(term.shaped(term.shapes, inside), coefficient=float(value), error=float(half)))
+    # The largest first: it is the law, and the others correct it.
+    size = np.abs(c) * np.linalg.norm(rows.design(terms), axis=0)
+    labels = samples.labels_in_full(len(problem.symmetry.directions))
+    formula = Formula(
+        labels.y,
+        tuple(done[i] for i in np.argsort(-size, kind="stable")),
+        problem.symmetry,
+        problem.output,
+        labels.vectors,
+        labels.scalars,
+        labels.coordinates,
+    )
+    held = problem.held_out
+    there = problem.rows(held)
+    with np.errstate(all="ignore"):
+        values = sum(t.coefficient * there.q.column(t) for t in formula.terms)
+    left = problem.unexplained(np.asarray(values), held)
+    return replace(
+        formula,
+        unexplained=left if np.isfinite(left) else np.inf,
+        predictor_unexplained=problem.unexplained(problem.predict(held), held),
+    )
+
+
+def _of_the_form(problem: Problem, terms: Sequence[Term], c: np.ndarray, samples: Samples) -> np.ndarray:
+    """Half 95 % intervals of coefficients and numbers inside that come from the error of the form.
+
+    With the form of a refit they move by one Gauss-Newton step.
+    """
+    moved = []
+    few = samples.rows(slice(0, max(1, CHOICE // samples.y[0].numel())))
+    for symmetry in problem.spread:
+        rows = problem.rows(few, symmetry)
+        J = slopes(terms, c, rows)
+        moved.append(solve(J, rows.target - rows.design(terms) @ c))
+    if len(moved) < 2 or not np.isfinite(moved).all():
+        return np.zeros(len(c) + sum(len(term.shapes) for term in terms))
+    factor = student_t.ppf(0.975, len(moved) - 1) * problem.widened
+    return factor * np.std(moved, axis=0, ddof=1)
+
+
+def _rivals(formula: Formula, plain: Choice) -> tuple[str, ...]:
+    """Terms that would do as well in the place of one, in words."""
+    if formula.exact:
+        return ()
+    terms, rows = list(formula.terms), plain.rows
+    every = [*terms, *(candidate.term for candidate in plain.pool)]
+    made = np.concatenate([rows.design(terms), plain.columns], 1)
+    squares = Squares.of(made, rows.target, np.zeros(len(every)), len(rows.y))
+    own = tuple(range(len(terms)))
+    limit = squares.criterion(own) + RIVAL
+    names = {t.monomials for t in terms}
+    found: list[tuple[float, str]] = []
+    for place in own:
+        rest = own[:place] + own[place + 1 :]
+        left = np.maximum(squares.left(rest) - squares.gains(rest), 0.0)
+        values = len(rows.y) * np.log(left / squares.total + 1e-300)
+        for i in np.argsort(values)[: RIVALS + len(terms) + 1]:
+            if values[i] <= limit and every[i].monomials not in names:
+                old, new = (body(formula, t, TEXT) for t in (terms[place], every[i]))
+                found.append((float(values[i]), f"{new or '1'} for {old or '1'}"))
+    return tuple(text for _, text in sorted(found)[:RIVALS])

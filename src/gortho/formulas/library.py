@@ -1,0 +1,231 @@
+"""The terms that formulas are chosen from: from the simplest on, so many as can be told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+
+from gortho.formulas.values import Factor, Monomial, Quantities, Term, Weights
+
+#: Terms to choose from, at most.
+MOST = 600
+#: Powers of squares beside the square itself, with what each costs in simplicity.
+POWERS = {0.5: 1, -0.5: 2, -1.0: 1, -1.5: 1, 2.0: 1, 1.5: 2, -2.0: 2, 3.0: 2, -3.0: 2}
+#: Powers of ⟨x_i, x_i⟩ that mixed products are multiplied by: dipoles, angles.
+FALLS = (-0.5, -1.0, -1.5, -2.5)
+#: The most that a term may cost.
+LONGEST = 6
+
+
+#: A way to build the output: which of `Rep.terms`, the vectors of its legs, what it costs.
+Way = tuple[int, tuple[Weights, ...], int]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A term to choose, and what it costs: one more for each part that makes it longer."""
+
+    term: Term
+    cost: int
+
+
+@dataclass(frozen=True)
+class Space:
+    """What terms can be made of: vectors by kind, which of them are fixed, scalars of points and of samples."""
+
+    points: int
+    directions: int = 0
+    spaces: tuple[int, ...] = ()
+    point_scalars: int = 0
+    sample_scalars: int = 0
+    set_like: bool = False
+    positive: frozenset[tuple[Weights, Weights]] = frozenset()  # inner products that are never below zero
+    nonzero: frozenset[int] = frozenset()  # scalars that are never zero
+
+    @property
+    def size(self) -> int:
+        return self.points + self.directions
+
+    def unit(self, i: int) -> Weights:
+        """One of the vectors."""
+        return tuple(int(k == i) for k in range(self.size))
+
+    def space(self, i: int) -> int:
+        return self.spaces[i] if self.spaces and i < self.points else 0
+
+    def sums(self) -> list[tuple[Weights, int]]:
+        """Sums and differences of two vectors of one kind, and the sum of all, with their costs."""
+        found: list[tuple[Weights, int]] = []
+        pairs = [(i, j) for i, j in combinations(range(self.points), 2) if self.space(i) == self.space(j)]
+        for i, j in [] if self.set_like else pairs:
+            a, b = np.array(self.unit(i)), np.array(self.unit(j))
+            found += [(tuple((a - b).tolist()), 0), (tuple((a + b).tolist()), 1)]
+        if self.points > 2 and len(set(self.spaces)) < 2:
+            found.append(((*[1] * self.points, *[0] * self.directions), 1))
+        return found
+
+    def squares(self) -> list[tuple[Weights, int]]:
+        """Vectors whose squares count."""
+        units = [] if self.set_like else [(self.unit(i), 0) for i in range(self.points)]
+        return units + self.sums()
+
+    def mixed(self) -> list[tuple[Weights, Weights]]:
+        """Pairs of different vectors of one kind; fixed ones among each other are constants."""
+        first = range(0 if not self.set_like else self.points)
+        return [
+            (self.unit(i), self.unit(j))
+            for i, j in combinations(range(self.size), 2)
+            if i < self.points and self.space(i) == self.space(j) and (not self.set_like or i in first)
+        ]
+
+    def plain(self, u: Weights, v: Weights, power: float = 1.0) -> Factor:
+        """A power of an inner product, of its size where it may be negative and the power is not whole."""
+        absolute = not float(power).is_integer() and (u, v) not in self.positive
+        return Factor("power", u, v, power, absolute)
+
+
+def space_of(
+    q: Quantities, points: int, spaces: tuple[int, ...], counts: tuple[int, int], set_like: bool
+) -> Space:
+    """What the terms of these samples can be made of."""
+    bare = Space(points, q.vectors.shape[1] - points, spaces, *counts, set_like)
+    sums = {w for w, _ in [*bare.squares(), *((bare.unit(i), 0) for i in range(points))]}
+    sums |= {
+        tuple(int(a) for a in np.subtract(bare.unit(i), bare.unit(j)))
+        for i, j in combinations(range(points), 2)
+    }
+    return replace(
+        bare,
+        positive=frozenset((w, w) for w in sums if (q.inner(w, w) > 0).all()),
+        nonzero=frozenset(k for k in range(q.scalars.shape[1]) if (q.scalars[:, k] != 0).all()),
+    )
+
+
+def scalar_products(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
+    """Products of powers of scalars, from the simplest on, with their costs."""
+    each = space.point_scalars * space.points * (not space.set_like)
+    shift = space.point_scalars * space.points
+    known = [*range(each), *range(shift, shift + space.sample_scalars)]
+    s = {k: Factor("scalar", scalar=k) for k in known}
+    found: list[tuple[tuple[Factor, ...], int]] = [((), 0), *(((s[k],), 1) for k in known)]
+    inverse = [replace(s[k], power=-1.0) for k in known if k in space.nonzero]
+    found += [((f,), 2) for f in inverse]
+    found += [((s[a], s[b]), 2) for a, b in combinations(known, 2)]
+    found += [((replace(s[k], power=2.0),), 2) for k in known]
+    found += [((s[a], f), 3) for a in known for f in inverse if f.scalar != a]
+    return found
+
+
+def functions(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
+    """Functions of one or two inner products, with their costs."""
+    squares, mixed = space.squares(), space.mixed()
+    found: list[tuple[tuple[Factor, ...], int]] = [((), 0)]
+    own = [space.plain(u, u) for u, _ in squares if sum(map(abs, u)) == 1] + [space.plain(*m) for m in mixed]
+    for u, cost in squares:
+        found.append(((space.plain(u, u),), 1 + cost))
+        found += [((space.plain(u, u, p),), 1 + cost + c) for p, c in POWERS.items()]
+        found.append(((Factor("log", u, u, absolute=(u, u) not in space.positive),), 2 + cost))
+    found += [((space.plain(*m),), 1) for m in mixed]
+    found += [((space.plain(*m, 2.0),), 2) for m in mixed]
+    found += [((a, b), 2) for a, b in combinations(own, 2)]
+    for u, v in mixed:
+        for w in (u, v):
+            if w.index(1) < space.points:
+                found += [((space.plain(u, v), space.plain(w, w, p)), 3) for p in FALLS]
+        if v.index(1) < space.points:
+            both = (space.plain(u, u, -0.5), space.plain(v, v, -0.5))
+            found.append(((space.plain(u, v), *both), 3))
+    return found
+
+
+def legs(space: Space, q: Quantities, output_space: int = 0) -> list[Way]:
+    """Ways to build the output: term, its vectors, cost."""
+    vectors = [(space.unit(i), 0) for i in range(space.size) if space.space(i) == output_space]
+    if space.set_like:
+        vectors = vectors[space.points :]
+    vectors += [
+        (w, c) for w, c in space.sums() if space.space(next(i for i, k in enumerate(w) if k)) == output_space
+    ]
+    found: list[Way] = []
+    for number, way in enumerate(q.terms):
+        if len(way.legs) == 2:  # a vector with itself, and two of the vectors
+            found += [(number, (w, w), c) for w, c in vectors]
+            single = [w for w, _ in vectors if sum(map(abs, w)) == 1]
+            found += [(number, (a, b), 1) for a in single for b in single if a != b]
+        elif len(way.legs) < 2:
+            found += [(number, tuple(w for w, _ in chosen), sum(c for _, c in chosen))
+                      for chosen in product(vectors, repeat=len(way.legs))]  # fmt: skip
+    return found
+
+
+def summed(space: Space, q: Quantities) -> Iterator[Candidate]:
+    """Sums of alike terms over all vectors, and over pairs: where vectors have no order, or are three or more."""
+    if len(set(space.spaces)) > 1 or space.points < 2 or not (space.set_like or space.points > 2):
+        return
+    p, k = space.points, space.point_scalars
+    pairs = list(combinations(range(p), 2))
+    units = [space.unit(i) for i in range(p)]
+
+    def each(
+        u: list[Weights], powers: float | None, masses: int | None, way: int, count: int, how: str
+    ) -> Term:
+        """One term for each of the vectors u, with a power of its square and the scalars of its points."""
+        made = []
+        for place, w in enumerate(u):
+            factors = [] if powers is None else [space.plain(w, w, powers)]
+            if masses is not None:
+                of = [place] if how == "each" else list(pairs[place])
+                factors += [Factor("scalar", scalar=i * k + masses) for i in of]
+            made.append(Monomial(tuple(factors), way, (w,) * count))
+        return Term(tuple(made), how)
+
+    apart = [tuple(int(a) for a in np.subtract(units[i], units[j])) for i, j in pairs]
+    choices: dict[float | None, int] = {None: 0, 1.0: 1}
+    choices |= {power: 1 + cost for power, cost in POWERS.items()}
+    for number, way in enumerate(q.terms):
+        count = len(way.legs)
+        if count > 2:
+            continue
+        for masses in (None, *range(k)):
+            for power, cost in choices.items():
+                extra = cost + (masses is not None)
+                if power is None and masses is None and not count:
+                    continue
+                yield Candidate(each(units, power, masses, number, count, "each"), extra)
+                if count != 1:  # a sum of differences over pairs depends on the order
+                    yield Candidate(each(apart, power, masses, number, count, "pairs"), extra + 1)
+
+
+def library(space: Space, q: Quantities, output_space: int = 0, most: int = MOST) -> list[Candidate]:
+    """Terms from the simplest on, about so many, and the sums that are alike."""
+    found = list(summed(space, q))
+    most += len(found)
+    by_cost: list[dict[int, list[Any]]] = [{}, {}, {}]
+    ingredients: tuple[Any, ...] = scalar_products(space), functions(space), legs(space, q, output_space)
+    for place, parts in enumerate(ingredients):
+        for part in parts:
+            by_cost[place].setdefault(part[-1], []).append(part)
+    for cost in range(LONGEST + 1):
+        for a, b in product(by_cost[0], by_cost[1]):
+            for scalars, inner, way in product(
+                by_cost[0][a], by_cost[1][b], by_cost[2].get(cost - a - b, [])
+            ):
+                term = _product(scalars[0], inner[0], way)
+                if term is not None:
+                    found.append(Candidate(term, cost))
+        if len(found) >= most:
+            break
+    return sorted(found, key=lambda candidate: candidate.cost)[:most]
+
+
+def _product(scalars: tuple[Factor, ...], inner: tuple[Factor, ...], way: Way) -> Term | None:
+    """A term, unless it is of no use: a sum of vectors goes with functions of its own length."""
+    number, weights, _ = way
+    apart = any(sum(map(abs, w)) > 1 for w in weights)
+    if (apart and inner and inner[0].left != weights[0]) or (len(inner) > 1 and len(scalars) > 1):
+        return None
+    return Term((Monomial((*scalars, *inner), number, weights),))

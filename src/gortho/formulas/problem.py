@@ -1,0 +1,50 @@
+"""What a formula is sought for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gortho.formulas.fitting import Rows
+from gortho.formulas.library import Space, space_of
+from gortho.samples.values import Samples
+from gortho.symmetry import Symmetry
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What a formula is sought for: samples in the given coordinates, the symmetry, and the predictor's values.
+
+    ``spread`` are symmetries that would do as well (refits), by which the form's error reaches the coefficients;
+    ``widened`` is the factor that their spread is known to be too small by.
+    """
+
+    train: Samples
+    validation: Samples
+    held_out: Samples
+    symmetry: Symmetry
+    output: str
+    predict: Callable[[Samples], np.ndarray]
+    spread: Sequence[Symmetry] = ()
+    widened: float = 1.0
+    output_space: int = 0
+
+    def rows(self, samples: Samples, symmetry: Symmetry | None = None) -> Rows:
+        """Samples as formulas see them."""
+        return Rows.of(samples, symmetry or self.symmetry, self.output)
+
+    def space(self, rows: Rows) -> Space:
+        """What terms can be made of."""
+        options = self.train.network_options()
+        counts = options["point_scalars"], options["sample_scalars"]
+        return space_of(rows.q, self.train.points, self.symmetry.spaces, counts, self.train.set_like)
+
+    def unexplained(self, values: np.ndarray, samples: Samples) -> float:
+        """The share of the variance of samples that values leave, by their weights."""
+        w = np.ones(len(samples)) if samples.weights is None else samples.weights.numpy()
+        y = samples.y.numpy().reshape(len(samples), -1)
+        around = y - np.average(y, axis=0, weights=w)
+        errors = np.square(values.reshape(y.shape) - y).mean(1)
+        return float((w * errors).sum() / max((w * np.square(around).mean(1)).sum(), 1e-300))

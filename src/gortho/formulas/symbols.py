@@ -1,0 +1,82 @@
+"""Formulas in sympy, written out in the coordinates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gortho.formulas.values import Factor, Formula, Term, Weights
+from gortho.reps import as_rep
+
+#: Mixed terms of a form below this share of their squares are rounding.
+ROUNDING = 1e-9
+
+
+def expression(formula: Formula, left_out: np.ndarray | None = None) -> Any:
+    """The formula as an expression of the coordinates and scalars; tensors as matrices (of rank 2 at most).
+
+    Entries of the form that are ``left_out (n, n)`` count as zero.
+    """
+    try:
+        import sympy
+    except ImportError:
+        raise ImportError("sympy() needs sympy: pip install sympy") from None
+    rep, symmetry = as_rep(formula.output).parts[0], formula.symmetry
+    if rep.rank > 2:
+        raise ValueError(f"{rep} has {rep.rank} indices: sympy's matrices have two")
+    names = np.array(formula.coordinates).reshape(formula.points, symmetry.n)
+    vectors = [sympy.Matrix([sympy.Symbol(name, real=True) for name in row]) for row in names]
+    if symmetry.origin is not None:
+        vectors = [v - sympy.Matrix(symmetry.origin.tolist()) for v in vectors]
+    vectors += [sympy.Matrix(s) for s in symmetry.directions.tolist()]
+    scalars = [sympy.Symbol(name, real=True) for name in formula.scalars]
+    spaces = [*(symmetry.spaces or [0] * formula.points), *[0] * len(symmetry.directions)]
+    forms = [_matrix(sympy, form, left_out) for form in symmetry.forms]
+
+    def total(weights: Weights) -> Any:
+        return sum((w * vectors[i] for i, w in enumerate(weights) if w), sympy.zeros(symmetry.n, 1))
+
+    def factor(f: Factor) -> Any:
+        if f.kind == "scalar":
+            return scalars[f.scalar] ** _exponent(sympy, f.power)  # type: ignore[index]
+        A = forms[spaces[next(i for i, w in enumerate(f.left) if w)]]
+        u, v, n = total(f.left), total(f.right), range(symmetry.n)
+        t = sympy.Add(*(A[i, j] * u[i] * v[j] for i in n for j in n))
+        t = sympy.sqrt(sympy.Abs(t) if f.absolute else t) if f.rooted else sympy.Abs(t) if f.absolute else t
+        a = 0 if f.shape is None else sympy.Float(f.shape)
+        if f.kind == "free":
+            return t**a
+        if f.kind in ("exp", "sin", "cos"):
+            return getattr(sympy, f.kind)(a * t)
+        t = t + a * (1 if f.scalar is None else scalars[f.scalar] ** 2)
+        return sympy.log(t) if f.kind == "log" else t ** _exponent(sympy, f.power)
+
+    def leg(term: int, legs: tuple[Weights, ...]) -> Any:
+        way = rep.terms(symmetry.form.signature.zero > 0)[term]
+        A = forms[0]
+        for first, second in way.pairs:
+            return A.inv() if second < rep.up else A if first >= rep.up else sympy.eye(symmetry.n)
+        parts = [
+            total(weights) if place < rep.up else A * total(weights) for place, weights in zip(way.legs, legs)
+        ]
+        return sympy.Integer(1) if not parts else parts[0] if len(parts) == 1 else parts[0] * parts[1].T
+
+    def whole(term: Term) -> Any:
+        products = [sympy.Mul(*map(factor, m.factors)) * leg(m.term, m.legs) for m in term.monomials]
+        return sympy.Float(term.coefficient) * sum(products[1:], products[0])
+
+    parts = [whole(term) for term in formula.terms]
+    return sum(parts[1:], parts[0])
+
+
+def _matrix(sympy: Any, form: Any, left_out: np.ndarray | None) -> Any:
+    """A, with zeros for mixed terms that are rounding."""
+    A = form.matrix.numpy()
+    size = np.sqrt(np.abs(np.outer(A.diagonal(), A.diagonal())))
+    kept = np.where((np.abs(A) < ROUNDING * size) if left_out is None else left_out, 0.0, A)
+    return sympy.Matrix([[sympy.Float(v) if v else 0 for v in row] for row in kept.tolist()])
+
+
+def _exponent(sympy: Any, power: float) -> Any:
+    return sympy.nsimplify(power)

@@ -1,0 +1,316 @@
+"""`Formula`: a short law for y as a value, with error bars; its terms and their factors, and what they are worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from gortho.reps import as_rep
+from gortho.symmetry import Symmetry
+
+#: A formula is the law where its held-out error is at most this many times that of the predictor …
+WITHIN = 1.25
+#: … or this share of the variance, which is rounding.
+EXACT = 1e-10
+#: One that is neither exact nor a polynomial may have so many fitted numbers: with more, it interpolates.
+NUMBERS = 4
+
+#: A sum of the vectors of a sample, by its whole weights.
+Weights = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A function of one inner product ⟨u, v⟩, or a power of a scalar.
+
+    Attributes:
+        kind: "scalar" s^power; "power" t^power; "log" log t; "free" t^shape; "exp", "sin", "cos" of shape · t.
+        left, right: the vectors u and v of t = ⟨u, v⟩.
+        power: the exponent.
+        absolute: t is |⟨u, v⟩|.
+        rooted: t is √|⟨u, v⟩|.
+        shape: a number that was fitted; of powers and logarithms it is added to t.
+        shape_error: half of its 95 % interval.
+        scalar: which scalar; of powers, the one whose square the shape multiplies.
+    """
+
+    kind: str
+    left: Weights = ()
+    right: Weights = ()
+    power: float = 1.0
+    absolute: bool = False
+    rooted: bool = False
+    shape: float | None = None
+    shape_error: float = 0.0
+    scalar: int | None = None
+
+    def value(self, inner: np.ndarray | None, scalar: np.ndarray | None) -> np.ndarray:
+        """Its values ``(N,)`` where the inner product and the scalar have these; not finite outside its domain."""
+        if self.kind == "scalar":
+            assert scalar is not None
+            return scalar**self.power
+        assert inner is not None
+        t = np.sqrt(np.abs(inner)) if self.rooted else np.abs(inner) if self.absolute else inner
+        a = 0.0 if self.shape is None else self.shape
+        if self.kind == "free":
+            return t**a
+        if self.kind in ("exp", "sin", "cos"):
+            return getattr(np, self.kind)(a * t)
+        if a:
+            t = t + a * (1.0 if scalar is None else scalar * scalar)
+        return np.log(t) if self.kind == "log" else t if self.power == 1 else t**self.power
+
+
+@dataclass(frozen=True)
+class Monomial:
+    """A product of factors and vectors: ``term`` says how the output is built (`Rep.terms`), ``legs`` of what."""
+
+    factors: tuple[Factor, ...] = ()
+    term: int = 0
+    legs: tuple[Weights, ...] = ()
+
+
+@dataclass(frozen=True)
+class Term:
+    """A coefficient times a monomial, or times a sum of alike ones over all vectors ("each") or over "pairs" of them.
+
+    ``error`` is half of the coefficient's 95 % interval.
+    """
+
+    monomials: tuple[Monomial, ...]
+    summed: str = ""
+    coefficient: float = math.nan
+    error: float = math.nan
+
+    @property
+    def shapes(self) -> tuple[float, ...]:
+        """The fitted numbers inside, each once: those of a sum are alike."""
+        return tuple(f.shape for f in self.monomials[0].factors if f.shape is not None)
+
+    @property
+    def polynomial(self) -> bool:
+        """Whether it is a product of whole powers, none below zero."""
+        factors = [factor for monomial in self.monomials for factor in monomial.factors]
+        return all(
+            f.kind in ("power", "scalar") and f.shape is None and f.power in (1, 2, 3) for f in factors
+        )
+
+    def shaped(self, shapes: Sequence[float], errors: Sequence[float] | None = None) -> Term:
+        """The same with other numbers inside."""
+        halves = [0.0] * len(shapes) if errors is None else list(errors)
+
+        def changed(monomial: Monomial) -> Monomial:
+            given = iter(zip(shapes, halves))
+            factors = []
+            for factor in monomial.factors:
+                if factor.shape is not None:
+                    shape, half = next(given)
+                    factor = replace(factor, shape=float(shape), shape_error=float(half))
+                factors.append(factor)
+            return replace(monomial, factors=tuple(factors))
+
+        return replace(self, monomials=tuple(changed(m) for m in self.monomials))
+
+
+class Quantities:
+    """The numbers that formulas are made of: inner products, scalars and products of vectors, of given samples."""
+
+    def __init__(self, x: np.ndarray, scalars: np.ndarray, symmetry: Symmetry, output: str):
+        rep = as_rep(output)
+        self.rep = rep.parts[0]
+        self.terms = self.rep.terms(symmetry.form.signature.zero > 0)
+        self.scalars = scalars
+        origin = symmetry.origin
+        moved = np.asarray(x, float) - (0.0 if origin is None else origin.numpy())
+        fixed = np.broadcast_to(symmetry.directions.numpy(), (len(x), *symmetry.directions.shape))
+        self.vectors = np.concatenate([moved, fixed], 1)
+        forms = [form.matrix.numpy() for form in symmetry.forms]
+        spaces = [*(symmetry.spaces or [0] * x.shape[1]), *[0] * len(symmetry.directions)]
+        self.A = forms[0]
+        self.lowered = np.stack([self.vectors[:, i] @ forms[s] for i, s in enumerate(spaces)], 1)
+        self.gram = np.einsum("zin,zjn->zij", self.lowered, self.vectors)
+        self._inners: dict[tuple[Weights, Weights], np.ndarray] = {}
+        self._tensors: dict[tuple[int, tuple[Weights, ...]], np.ndarray] = {}
+
+    def inner(self, left: Weights, right: Weights) -> np.ndarray:
+        """⟨u, v⟩ of two sums of vectors ``(N,)``."""
+        if (left, right) not in self._inners:
+            value = np.einsum("zij,i,j->z", self.gram, np.array(left, float), np.array(right, float))
+            self._inners[left, right] = value
+        return self._inners[left, right]
+
+    def tensor(self, term: int, legs: tuple[Weights, ...]) -> np.ndarray:
+        """The product of vectors and metric ``(N, components)``."""
+        if (term, legs) not in self._tensors:
+            way, N = self.terms[term], len(self.vectors)
+            value = np.ones((N,))
+            for position, weights in zip(way.legs, legs):
+                of = self.vectors if position < self.rep.up else self.lowered
+                value = value[..., None] * np.einsum("zin,i->zn", of, np.array(weights, float)).reshape(
+                    N, *(1,) * (value.ndim - 1), -1
+                )
+            for first, second in way.pairs:
+                both_up, both_down = second < self.rep.up, first >= self.rep.up
+                pair = np.linalg.inv(self.A) if both_up else self.A if both_down else np.eye(len(self.A))
+                value = value[..., None, None] * pair
+            order = [*way.legs, *(position for pair_ in way.pairs for position in pair_)]
+            value = value.transpose(0, *(1 + order.index(i) for i in range(self.rep.rank)))
+            self._tensors[term, legs] = value.reshape(N, -1)
+        return self._tensors[term, legs]
+
+    def factor(self, factor: Factor) -> np.ndarray:
+        """The values of a factor ``(N,)``."""
+        inner = None if factor.kind == "scalar" else self.inner(factor.left, factor.right)
+        scalar = None if factor.scalar is None else self.scalars[:, factor.scalar]
+        return factor.value(inner, scalar)
+
+    def column(self, term: Term) -> np.ndarray:
+        """The values of a term without its coefficient ``(N, components)``."""
+        total: Any = 0.0
+        for monomial in term.monomials:
+            value = self.tensor(monomial.term, monomial.legs)
+            for factor in monomial.factors:
+                value = value * self.factor(factor)[:, None]
+            total = total + value
+        return np.asarray(total)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A short law for y, in inner products, scalars and vectors, with error bars.
+
+    Attributes:
+        target: the name of y.
+        terms: the terms, each with its coefficient and half of its 95 % interval.
+        symmetry: the forms that inner products are taken with; directions and origin, where there are any.
+        output: how y transforms.
+        vectors, scalars, coordinates: the names.
+        unexplained: what it leaves of the variance of held-out samples.
+        predictor_unexplained: what the predictor leaves of the same.
+        rivals: terms that do as well in place of one, as far as these samples tell: "log⟨x,x⟩ for √⟨x,x⟩".
+
+    >>> from gortho import QuadraticForm
+    >>> kinetic = Term((Monomial((Factor("scalar", scalar=0), Factor("power", (1,), (1,)))),), "", 0.5, 0.01)
+    >>> law = Formula("energy", (kinetic,), Symmetry(QuadraticForm.euclidean(3)), "scalar", ("v",), ("m",))
+    >>> print(law)
+    energy = 0.50 m ⟨v,v⟩
+    >>> float(law(np.array([[[3.0, 0.0, 4.0]]]), {"sample": np.array([2.0])})[0])
+    25.0
+    """
+
+    target: str
+    terms: tuple[Term, ...]
+    symmetry: Symmetry
+    output: str = "scalar"
+    vectors: tuple[str, ...] = ("x",)
+    scalars: tuple[str, ...] = ()
+    coordinates: tuple[str, ...] = ()
+    unexplained: float = math.nan
+    predictor_unexplained: float = math.nan
+    rivals: tuple[str, ...] = field(default=())
+
+    @property
+    def within(self) -> bool:
+        """Whether its error is that of the predictor, within a factor (`WITHIN`), or rounding."""
+        return self.unexplained <= max(WITHIN * self.predictor_unexplained, EXACT)
+
+    @property
+    def exact(self) -> bool:
+        """Whether it leaves nothing but rounding."""
+        return self.unexplained <= EXACT
+
+    @property
+    def polynomial(self) -> bool:
+        """Whether it is a polynomial of inner products, scalars and vectors."""
+        return all(term.polynomial for term in self.terms)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers were fitted: coefficients, and those inside functions."""
+        return len(self.terms) + sum(len(term.shapes) for term in self.terms)
+
+    @property
+    def holds(self) -> bool:
+        """Whether it may be called the law: as good as the predictor, and exact, a polynomial, or of few numbers."""
+        return self.within and (self.exact or self.polynomial or self.numbers <= NUMBERS)
+
+    @property
+    def points(self) -> int:
+        """Vectors in a sample; directions come after them among the names."""
+        return len(self.vectors) - len(self.symmetry.directions)
+
+    def __call__(self, X: Any, scalars: Any = None) -> np.ndarray:
+        """Its values ``(N, …)`` for inputs as in `discover`."""
+        from gortho.samples.door import as_tuples, split_scalars
+
+        points = np.asarray(as_tuples(X), float)
+        points = points[:, None] if points.ndim == 2 else points
+        given = [s.reshape(len(points), -1) for s in split_scalars(scalars, points.shape[1]) if s is not None]
+        flat = np.concatenate(given, 1) if given else np.zeros((len(points), 0))
+        if points.shape[1] != self.points or flat.shape[1] != len(self.scalars):
+            raise ValueError(
+                f"{points.shape[1]} vector(s) and {flat.shape[1]} scalar(s) a sample: the formula takes {self.points} "
+                f"and {len(self.scalars)}"
+            )
+        quantities = Quantities(points, flat, self.symmetry, self.output)
+        with np.errstate(all="ignore"):
+            total = sum(t.coefficient * quantities.column(t) for t in self.terms)
+        rep = as_rep(self.output)
+        return np.asarray(total).reshape(len(points), *rep.shape(self.symmetry.n))
+
+    def __str__(self) -> str:
+        from gortho.formulas.writing import text
+
+        return text(self)
+
+    def __repr__(self) -> str:
+        return f"<Formula {self}>"
+
+    def lines(self) -> list[str]:
+        """The formula, its error bars, and how good it is, in lines."""
+        from gortho.formulas.writing import lines
+
+        return lines(self)
+
+    def latex(self) -> str:
+        """The formula in LaTeX, without dollar signs."""
+        from gortho.formulas.writing import latex
+
+        return latex(self)
+
+    def sympy(self) -> Any:
+        """The formula in sympy, written out in the coordinates: an expression, or a matrix of such."""
+        from gortho.formulas.symbols import expression
+
+        return expression(self)
+
+    def _repr_latex_(self) -> str:
+        return f"${self.latex()}$"
+
+    def as_json(self) -> dict[str, Any]:
+        """Values that JSON takes; `of_json` reads them back."""
+        return asdict(replace(self, symmetry=None)) | {"symmetry": self.symmetry.to_json()}  # type: ignore[arg-type]
+
+    @classmethod
+    def of_json(cls, content: dict[str, Any]) -> Formula:
+        """Read what `as_json` wrote."""
+        names = ("vectors", "scalars", "coordinates", "rivals")
+        made: dict[str, Any] = {name: tuple(content[name]) for name in names}
+        made["terms"] = tuple(_term(t) for t in content["terms"])
+        return cls(**content | made | {"symmetry": Symmetry.from_json(content["symmetry"])})
+
+
+def _term(content: dict[str, Any]) -> Term:
+    monomials = tuple(
+        Monomial(
+            tuple(Factor(**f | {s: tuple(f[s]) for s in ("left", "right")}) for f in m["factors"]),
+            m["term"],
+            tuple(tuple(leg) for leg in m["legs"]),
+        )
+        for m in content["monomials"]
+    )
+    return Term(**content | {"monomials": monomials})
