@@ -5,8 +5,6 @@ from __future__ import annotations
 import enum
 import json
 import math
-import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,8 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+
+from gortho.files import write_whole
 
 
 class Ended(enum.StrEnum):
@@ -44,16 +44,6 @@ class History:
     left_out: int = 0
     ended: str = "all epochs done"
     how: Ended = Ended.DONE
-
-
-def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
-    """Write a file through a temporary one beside it: a kill leaves the old file or the new one, never half of it."""
-    temporary = path.with_name(path.name + f".{os.getpid()}.tmp")
-    try:
-        write(temporary)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def snapshot(net: nn.Module) -> dict[str, Tensor]:

@@ -99,11 +99,11 @@ def generate(
     Example:
       gortho data toptag generate jets --jets 100000 --workers 2 --seed 1
     """
-    from .production import Settings
+    from .production import Production
     from .production import generate as make
     from .summary import table
 
-    settings = Settings(
+    settings = Production(
         jets=jets,
         seed=seed,
         card=card,
@@ -118,7 +118,7 @@ def generate(
 
 
 @toptag.command("import")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE.h5...")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @OUT
 @option(
     "--split-by",
@@ -132,17 +132,20 @@ def generate(
 def import_(
     files: tuple[Path, ...], out: Path, split_by: str, sort: bool, no_truth_check: bool, quiet: bool
 ) -> None:
-    """Read the public reference files (train.h5, val.h5, test.h5) into the directory OUT.
+    """Read the public reference files (train.h5, val.h5, test.h5), or one .npz archive, into the directory OUT.
 
-    Every row is checked; a bad one ends the import with its number. Needs gortho[hep].
+    Every row is checked; a bad one ends the import with its number. The reference files need gortho[hep].
 
     \b
     Example:
       gortho data toptag import train.h5 val.h5 test.h5 reference
     """
-    from .reference import import_reference
+    from .reference import import_archive, import_reference
     from .summary import table
 
+    if [file.suffix for file in files] == [".npz"]:
+        click.echo(table(import_archive(files[0], out), str(out)))
+        return
     jets = import_reference(
         files, out, split_by=split_by, sort=sort, check_truth=not no_truth_check, hidden=quiet
     )

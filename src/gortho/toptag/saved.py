@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
+from gortho.files import write_text, write_whole
 from gortho.forms import QuadraticForm
 from gortho.nn.form import LearnableForm
-from gortho.toptag.jets import write_atomically
 from gortho.toptag.tagger import SPURIONS, Tagger
 
 FORMAT = "gortho-tagger-1"
@@ -57,10 +57,8 @@ def save_tagger(net: Tagger, directory: str | os.PathLike[str]) -> None:
         "references": 0 if net.learnt is None else len(net.learnt),
     }
     tensors = {name: value.detach().cpu().contiguous() for name, value in net.state_dict().items()}
-    temporary = directory / "model.safetensors.part"
-    save_file(tensors, temporary)
-    temporary.replace(directory / "model.safetensors")
-    write_atomically(directory / "model.json", json.dumps(content, indent=1).encode())
+    write_whole(directory / "model.safetensors", lambda place: save_file(tensors, place))
+    write_text(directory / "model.json", json.dumps(content, indent=1))
 
 
 def load_tagger(directory: str | os.PathLike[str], device: Any = "cpu") -> Tagger:

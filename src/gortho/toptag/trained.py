@@ -15,13 +15,13 @@ from gortho.checkpoints import History
 from gortho.experiments.figures import heat_maps, pyplot
 from gortho.experiments.rows import facts
 from gortho.experiments.tables import markdown, number, write_page
+from gortho.files import write_text
 from gortho.forms import QuadraticForm
 from gortho.nn.form import LearnableForm
 from gortho.toptag import metrics, parallel
 from gortho.toptag.blind import find_form
 from gortho.toptag.frames import hidden_frame, label_free, minkowski_in, seen
 from gortho.toptag.invariance import Change, broken_directions, invariance
-from gortho.toptag.jets import write_atomically
 from gortho.toptag.pictures import draw_roc, roc
 from gortho.toptag.samples import load
 from gortho.toptag.saved import detector_axes, save_tagger
@@ -112,7 +112,7 @@ def run(
     found["seconds"] = time.perf_counter() - began
     if first:
         save_tagger(net, out)
-        write_atomically(out / "metrics.json", json.dumps(found, indent=1).encode())
+        write_text(out / "metrics.json", json.dumps(found, indent=1))
         draw_roc({"tagger": [found["roc"]]}, out / "roc.png")
         if start is not None:
             heat_maps(
@@ -138,7 +138,7 @@ def _claim(plan: Plan, out: Path, first: bool) -> None:
                 "give another --out, or delete the directory to start anew"
             )
     if first:
-        write_atomically(file, json.dumps(new, indent=1).encode())
+        write_text(file, json.dumps(new, indent=1))
 
 
 def _start(out: Path, training: Sample) -> QuadraticForm:
@@ -148,7 +148,7 @@ def _start(out: Path, training: Sample) -> QuadraticForm:
         return QuadraticForm.from_json(file.read_text(encoding="utf-8"))
     start = find_form(training)
     if parallel.place()[0] == 0:  # of several processes the first one's weights and form are taken
-        write_atomically(file, start.to_json().encode())
+        write_text(file, start.to_json())
     return start
 
 
