@@ -19,7 +19,8 @@ from torch import Tensor
 
 import gortho
 from gortho.nn import LearnableForm
-from gortho.toptag import kernels, samples
+from gortho.nn import kernels, pairs
+from gortho.toptag import samples
 from gortho.toptag.blind import find_form
 from gortho.toptag.frames import hidden_frame, label_free, minkowski_in, seen
 from gortho.toptag.tagger import SPURIONS, Tagger
@@ -189,7 +190,7 @@ def check(options: argparse.Namespace, device: torch.device) -> None:
             inputs = [weight, ends] + ([left, right] if form else [])  # noqa: B023
             for t in inputs:
                 t.requires_grad_()
-            r = kernels.messages(left, right, scales, weight, ends, real.to(left.dtype), fused)  # noqa: B023
+            r = pairs.messages(left, right, scales, weight, ends, real.to(left.dtype), fused)  # noqa: B023
             return [r.detach(), *torch.autograd.grad(r, inputs, grad)]
 
         given = (left, right, scales, weight, ends, grad)

@@ -10,7 +10,8 @@ from helpers import normal, stir
 import gortho
 from gortho import checkpoints
 from gortho.nn import LearnableForm
-from gortho.toptag import Jets, kernels, metrics
+from gortho.nn import pairs as kernels
+from gortho.toptag import Jets, metrics
 from gortho.toptag import train as training
 from gortho.toptag.tagger import Tagger
 from gortho.toptag.train import Sample, Stepper, logits, plan, train
@@ -125,7 +126,7 @@ def test_what_cannot_be_is_refused(few):
         Tagger(spurions=("beam",))
     with pytest.raises(ValueError, match=r"expected \(B, N, 4\)"):
         Tagger()(x.float(), mask[:, :5])
-    with pytest.raises(TypeError, match=r"tagger.to\(x.dtype\)"):
+    with pytest.raises(TypeError, match=r"net.to\(x.dtype\)"):
         Tagger()(x, mask)
     with pytest.raises(ValueError, match="width = 0"):
         Tagger(width=0)
@@ -183,9 +184,9 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch):
 
 def overflowing(count):
     """Jets behind those that units are read off, the first `count` of them too large for float32."""
-    x, mask = jets(training.CALIBRATION_JETS + 400, 4, dtype=torch.float32)
+    x, mask = jets(training.CALIBRATION + 400, 4, dtype=torch.float32)
     label = (x[..., 2].sum(1) > 0).float()
-    x[training.CALIBRATION_JETS :][:count] *= 1e30
+    x[training.CALIBRATION :][:count] *= 1e30
     return Sample(x, mask, label)
 
 

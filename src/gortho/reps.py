@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from gortho import checks
-from gortho.terms import LETTERS, POINTS, Metric, Term, matchings
+from gortho.terms import LETTERS, POINTS, Factored, Metric, Term, matchings
 
 MAX_RANK = len(LETTERS)
 
@@ -155,18 +155,26 @@ class Tensor(Rep):
         return terms
 
     def assemble(
-        self, coefficients: Sequence[torch.Tensor], X: torch.Tensor, lowered: torch.Tensor, metric: Metric
+        self,
+        coefficients: Sequence[torch.Tensor | Factored],
+        X: torch.Tensor,
+        lowered: torch.Tensor,
+        metric: Metric,
     ) -> torch.Tensor:
         """Σ coefficients · (products of vectors and metric), the basis form of M4 and M5.
 
         Args:
-            coefficients: for each of `terms`, a tensor ``(..., k, …, k)`` with one axis a leg.
+            coefficients: for each of `terms`, a tensor ``(..., k, …, k)`` with one axis a leg, or as factors.
             X: vectors ``(..., k, n)``; lowered: their A x_i.
         """
         total: torch.Tensor | None = None
         k, n = X.shape[-2:]
         # With few vectors, products and sums with the samples last are far quicker than thousands of tiny matrices.
-        few = X.ndim == lowered.ndim == 3 and k * n <= 64
+        few = (
+            X.ndim == lowered.ndim == 3
+            and k * n <= 64
+            and not any(isinstance(c, Factored) for c in coefficients)
+        )
         if few:
             X, lowered = (
                 v.permute(1, 2, 0).contiguous() if used else v
@@ -174,7 +182,9 @@ class Tensor(Rep):
             )
         for term, c in zip(self.terms(metric.upper is None), coefficients, strict=True):
             vectors = [X if position < self.up else lowered for position in term.legs]
-            if few:
+            if isinstance(c, Factored):
+                value = c.contract(vectors)
+            elif few:
                 c = c.movedim(0, -1)
                 for v in vectors:  # (k, …, samples) → (…, n, samples)
                     c = (c.unsqueeze(-2) * v[(slice(None), *[None] * (c.ndim - 2))]).sum(0)

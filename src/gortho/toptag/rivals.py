@@ -27,8 +27,8 @@ from torch import Tensor, nn
 from gortho.baselines.augerino import Augmentation
 from gortho.baselines.liegg import LieGG
 from gortho.checkpoints import History
+from gortho.nn.pairnet import CALIBRATION
 from gortho.toptag.samples import take
-from gortho.toptag.tagger import CALIBRATION_JETS
 from gortho.toptag.train import Sample, validate
 from gortho.training import learning_rate
 
@@ -71,7 +71,7 @@ class Rival(nn.Module):
     @torch.no_grad()
     def calibrate(self, x: Tensor, mask: Tensor) -> None:
         """Fit units to training jets."""
-        x, mask = x[:CALIBRATION_JETS].to(self.x_scale), mask[:CALIBRATION_JETS].to(self.x_scale.device)
+        x, mask = x[:CALIBRATION].to(self.x_scale), mask[:CALIBRATION].to(self.x_scale.device)
         self.x_scale.fill_(x[mask].square().mean().sqrt())
         values = self.features(torch.where(mask[..., None], x / self.x_scale, 0.0), mask)[mask]
         self.units[0], self.units[1] = values.mean(0), values.std(0).clamp(min=1e-6)

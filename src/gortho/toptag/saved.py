@@ -77,5 +77,6 @@ def load_tagger(directory: str | os.PathLike[str], device: Any = "cpu") -> Tagge
     if parametrisation is not None:
         form = LearnableForm(form.n, parametrisation=parametrisation, start=form)
     net = Tagger(form, **content)
-    net.load_state_dict(load_file(Path(directory) / "model.safetensors"))
+    tensors = load_file(Path(directory) / "model.safetensors")
+    net.load_state_dict({name.replace("jet_", "set_"): value for name, value in tensors.items()})  # as of 0.1
     return net.to(device).eval()

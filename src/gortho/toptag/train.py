@@ -26,9 +26,10 @@ from tqdm import tqdm
 from gortho import checkpoints
 from gortho.checkpoints import History, snapshot
 from gortho.nn.form import LearnableForm
+from gortho.nn.pairnet import CALIBRATION
 from gortho.toptag import metrics, parallel
 from gortho.toptag.jets import Jets
-from gortho.toptag.tagger import CALIBRATION_JETS, Tagger
+from gortho.toptag.tagger import Tagger
 from gortho.training import learning_rate
 
 #: Batches whose jets are sorted by length among each other when jets are bucketed.
@@ -277,7 +278,7 @@ def train(
     train, validation = train.to(device, dtype), validation.to(device, dtype)
     longest = train.x.shape[1]
     if calibrate:
-        some = min(jets, math.ceil(CALIBRATION_JETS / world))
+        some = min(jets, math.ceil(CALIBRATION / world))
         pieces = parallel.gather((train.x[:some].cpu(), train.mask[:some].cpu()))
         net.calibrate(*(torch.cat(kind) for kind in zip(*pieces)))
     if world > 1:
