@@ -18,13 +18,12 @@ import torch
 from torch import Tensor
 
 import gortho
-from gortho.nn import LearnableForm
-from gortho.nn import kernels, pairs
+from gortho.nn import LearnableForm, kernels, pairs
 from gortho.toptag import samples
 from gortho.toptag.blind import find_form
 from gortho.toptag.frames import hidden_frame, label_free, minkowski_in, seen
 from gortho.toptag.tagger import SPURIONS, Tagger
-from gortho.toptag.train import Sample, Stepper, evaluate, train
+from gortho.toptag.train import Sample, evaluate, stepper, train
 
 MODES = {  # name: (fused kernel, compiled, CUDA graph)
     "eager": (False, False, False),
@@ -120,7 +119,7 @@ def throughput(options: argparse.Namespace, device: torch.device) -> None:
             torch.manual_seed(0)
             net = make(options, fused=fused).to(device)
             net.calibrate(data.x, data.mask)
-            step = Stepper(
+            step = stepper(
                 net, data, batch, lr=1e-3, amp=options.amp, compile=compiled, graph=graph, drop=options.drop
             )
             if cuda:

@@ -24,6 +24,7 @@ class Ended(enum.StrEnum):
     EXACT = "exact"  # the validation loss is down to rounding
     PATIENCE = "patience"
     DIVERGED = "diverged"
+    OVERFLOW = "overflow"  # too many steps had to be left out
     STOPPED = "stopped"  # the time given was spent
     INTERRUPTED = "interrupted"  # Ctrl-C
 
@@ -33,7 +34,7 @@ class History:
     """What happened in training: losses by epoch, and why it ended.
 
     With a known form, validation losses begin with those of the convex start; those of polishing come last.
-    ``left_out`` counts the steps whose gradients were not finite (taggers only).
+    ``left_out`` counts the steps whose gradients were not finite, where those are left out.
     """
 
     train: list[float] = field(default_factory=list)

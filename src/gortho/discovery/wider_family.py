@@ -24,7 +24,7 @@ from gortho.nn.exact import EquivariantNet
 from gortho.nn.features import features_for, weight_shape
 from gortho.nn.form import FixedForm
 from gortho.nn.tuples import SOFT, TupleFeatures
-from gortho.reps import Tensor as TensorRep
+from gortho.reps import TensorRep
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from gortho.nn.form import FixedForm, LearnableForm
 from gortho.nn.invariants import Shapes
-from gortho.reps import Tensor as TensorRep
+from gortho.reps import TensorRep
 from gortho.terms import Factored
 from gortho.volume import assemble_odd, odd_terms
 

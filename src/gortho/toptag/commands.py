@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -223,6 +224,11 @@ def summary(directory: Path, out: Path | None, verify: bool, as_json: bool) -> N
 @option("--jets", type=click.IntRange(3), metavar="N", help="Only so many, picked at random.")
 @option("--device", metavar="NAME", help="cpu or cuda; the GPU where there is one.")
 @option("--amp", is_flag=True, help="Layers in bfloat16 (GPU).")
+@option(
+    "--compile/--no-compile",
+    default=None,
+    help="Compile the network first, which takes a minute or so: by default on a GPU, where it pays.",
+)
 @QUIET
 @click.pass_context
 def train(
@@ -251,9 +257,8 @@ def train(
       gortho train toptag jets --learn-form --frame 1 --out blind
       gortho train toptag jets --references 3 --out broken
     """
-    from gortho.toptag import parallel
     from gortho.toptag.saved import SIZES
-    from gortho.toptag.trained import Plan, left_out, metrics_table, run
+    from gortho.toptag.trained import TaggerPlan, left_out, metrics_table, run
 
     chosen = pick_device(device)
     gpu = chosen.type == "cuda"
@@ -264,11 +269,11 @@ def train(
             f"--size {size} and --{next(iter(given))} contradict each other: give one kind"
         )
     shape = SIZES[size or ("50k" if gpu else "11k")] | given
-    plan = Plan(
+    plan = TaggerPlan(
         data=tuple(str(path) for path in data), epochs=epochs or (40 if gpu else 10), **shape, **options
     )
     found = run(plan, out, chosen, lambda text: click.echo(text, err=True), False if quiet else None)
-    if parallel.place()[0] > 0:
+    if int(os.environ.get("RANK", "0")):  # the first of several processes speaks
         return
     click.echo(metrics_table(found["test"]))
     if plan.references:
@@ -278,7 +283,7 @@ def train(
             f"learnt form: |cos| {found['form']['cos']:.6f}, d_PA {found['form']['d_PA']:.2g} to the truth"
         )
     click.echo(f"Page: {out / 'index.md'}")
-    if found["ended"].startswith("interrupted"):
+    if found["interrupted"]:
         click.echo(f"{found['ended']}: what is written is of that; the same command goes on.", err=True)
         ctx.exit(130)
     if found["steps_left_out"]:
@@ -289,10 +294,10 @@ def pick_device(name: str | None) -> torch.device:
     """The device of this name; without one the GPU where there is one, each process its own."""
     import torch
 
-    from gortho.toptag import parallel
+    from gortho.processes import local_device
 
     if name is None:
-        return parallel.local_device()
+        return local_device()
     try:
         device = torch.device(name)
     except RuntimeError:
@@ -305,7 +310,7 @@ def pick_device(name: str | None) -> torch.device:
     if (device.index or 0) >= count:
         raise ValueError(f"--device {name}: torch sees {count or 'no'} GPU here, leave it out or give cpu")
     if device.index is None:
-        return parallel.local_device()
+        return local_device()
     torch.cuda.set_device(device)  # kernels go by the current device
     return device
 
