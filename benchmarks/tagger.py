@@ -20,9 +20,10 @@ from torch import Tensor
 import gortho
 from gortho.nn import LearnableForm, kernels, pairs
 from gortho.toptag import samples
+from gortho.toptag.axes import SPURIONS
 from gortho.toptag.blind import find_form
 from gortho.toptag.frames import hidden_frame, label_free, minkowski_in, seen
-from gortho.toptag.tagger import SPURIONS, Tagger
+from gortho.toptag.tagger import Tagger
 from gortho.toptag.train import Sample, evaluate, stepper, train
 
 MODES = {  # name: (fused kernel, compiled, CUDA graph)

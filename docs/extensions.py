@@ -23,7 +23,7 @@ API = {  # pages of the reference: title, and modules or packages
     ),
     "networks": ("Networks and training", ["nn", "training", "solvers", "checkpoints", "testing"]),
     "estimators": ("scikit-learn estimators", ["estimators", "estimating", "scaling"]),
-    "data": ("Files, saved runs, report", ["samples", "runs", "report"]),
+    "data": ("Files, saved runs, report, app", ["samples", "runs", "report", "app"]),
     "tasks": ("Tasks, baselines, experiments", ["tasks", "baselines", "experiments"]),
     "toptag": ("Top tagging", ["toptag"]),
 }

@@ -14,7 +14,7 @@ from gortho.experiments.rows import read_rows
 from gortho.samples import DataError
 from gortho.toptag import experiment, frames, rivals, samples
 from gortho.toptag.experiment import Budget
-from gortho.toptag.invariance import broken_directions, invariance, stabiliser
+from gortho.toptag.invariance import broken_directions, invariance
 from gortho.toptag.jets import Jets
 from gortho.toptag.reproduction import reproduce
 from gortho.toptag.saved import SIZES, detector_axes, load_tagger, save_tagger
@@ -121,10 +121,31 @@ def test_a_saved_tagger_scores_the_same(tmp_path, parts, learn):
 
 def test_what_keeps_references():
     axes = detector_axes()
-    assert [len(stabiliser(MINKOWSKI, axes[:k])) for k in range(3)] == [6, 3, 1]  # a light ray: E(2)
+    kept = [Tagger(spurions=axes[:k], width=4, pairs=4, depth=1).symmetry for k in range(4)]
+    assert [len(symmetry.generators) for symmetry in kept] == [6, 3, 1, 1]  # a light ray: E(2)
+    assert kept[3] == kept[2] and kept[3].residual_name == "O(2)"  # the time axis is the sum of the beams
     M = frames.hidden_frame(2)
-    (X,) = stabiliser(frames.minkowski_in(M), detector_axes(M))
-    assert (X @ detector_axes(M).mT).abs().max() < 1e-10
+    net = Tagger(frames.minkowski_in(M), spurions=detector_axes(M), references=1, width=4, pairs=4, depth=1)
+    assert (
+        len(net.symmetry.directions) == 3 and len(net.symmetry.generators) == 0
+    )  # the learnt one is at random
+    with torch.no_grad():
+        net.learnt.copy_(2 * detector_axes(M)[:1])
+    (X,) = net.symmetry.generators
+    assert (X @ detector_axes(M).mT).abs().max() < 1e-6  # weights are float32
+    assert str(net.symmetry) in repr(net)
+
+
+def test_a_symmetry_is_what_a_tagger_is_built_around(tmp_path):
+    symmetry = gortho.Symmetry(MINKOWSKI, directions=[[1.0, 0, 0, 0]])
+    net = Tagger(symmetry, spurions=detector_axes()[:1], width=4, pairs=4, depth=1)
+    assert net.symmetry.residual_name == "O(2)" and torch.equal(
+        net.spurions[:1].double(), symmetry.directions
+    )
+    save_tagger(net, tmp_path)
+    assert load_tagger(tmp_path).symmetry == net.symmetry
+    with pytest.raises(ValueError, match="a tagger has one form"):
+        Tagger(gortho.Symmetry(MINKOWSKI, special=True))
 
 
 @pytest.mark.parametrize("given", [False, True])

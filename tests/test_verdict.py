@@ -4,8 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+import torch
 
 from gortho.discovery.defect import Noise
+from gortho.discovery.spreads import without_noise_eigenvalues
 from gortho.discovery.twins import Measured
 from gortho.discovery.verdict import (
     TOLERANCE,
@@ -16,6 +18,7 @@ from gortho.discovery.verdict import (
     few_samples,
     judge,
 )
+from gortho.samples.frame import Frame
 
 
 def measured(unexplained=0.001, free=0.01, p=None):
@@ -65,6 +68,8 @@ def evidence(m=None, **changes):
         (evidence(measured(0.1, 0.097)), Verdict.FOUND),  # not notable
         (evidence(measured(TOLERANCE / 2, 1e-9)), Verdict.FOUND),  # approximately
         (evidence(measured(0.3, 0.3)), Verdict.UNDERDETERMINED),
+        (evidence(measured(0.3, 0.3), classes=2), Verdict.FOUND),
+        (evidence(measured(1.4, 0.7, p=0.1), classes=2), Verdict.UNDERDETERMINED),  # explains nothing
         (evidence(measured(0.3, 0.3), noise=Noise(0.25, 0.01, "given")), Verdict.FOUND),
         (evidence(agreeing=1), Verdict.UNDERDETERMINED),
         (evidence(refit_distances=(0.8,) * 8), Verdict.UNDERDETERMINED),
@@ -133,3 +138,20 @@ def test_a_few_samples_do_not_decide_alone(others, verdict):
 def test_evidence_survives_being_written():
     e = evidence(noise=Noise(0.1, 0.01, "given errors of y"), worst=(3,), given=measured(0.2, 0.3))
     assert evidence_from(dataclasses.asdict(e)) == e
+
+
+def test_a_direction_is_zero_only_where_the_inputs_vary_along_it():
+    """In the frame, a direction in which inputs hardly vary has a small eigenvalue, whatever the form is."""
+    A = torch.diag(torch.tensor([1.0, 1.0, 1e-3], dtype=torch.float64))
+    noise = 5e-4 * torch.randn(8, 3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    refits = torch.cat([A[None], A + noise + noise.mT])
+    wide = Frame(torch.eye(3, dtype=torch.float64))
+    assert without_noise_eigenvalues(A, refits, wide)[1] == 1
+    turn = torch.linalg.qr(
+        torch.randn(3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    )[0]
+    thin = torch.diag(torch.tensor([1.0, 1.0, 30.0], dtype=torch.float64))  # x has 1/30 there
+    assert without_noise_eigenvalues(A, refits, Frame(thin @ turn))[1] == 0
+    # other units of the columns change nothing
+    units = torch.diag(torch.tensor([1e-3, 1.0, 1e3], dtype=torch.float64))
+    assert without_noise_eigenvalues(A, refits, Frame(units))[1] == 1

@@ -121,6 +121,32 @@ def test_the_pencil_of_a_direction():
         assert form_distance(claim.split(back, 3)[0][0], A) < 1e-6
 
 
+@pytest.mark.parametrize(
+    "claim",
+    [Claim("a direction", directions=1), Claim("2 directions and handedness", directions=2, special=True)],
+)
+def test_what_is_loose_changes_no_group(claim):
+    """Rows of `loose` are tangents along which the residual group stays: sizes, bases of the span, the pencil (M16)."""
+    theta = claim.join(torch.diag(torch.tensor([1.0, 2.0, -1.5, 0.7]).double()), normal(claim.directions, 4))
+    loose, group = claim.loose(theta, 4), claim.symmetry(theta, 4).sample(4)
+    d = claim.directions
+    assert len(loose) == 1 + d * d + d * (d + 1) // 2
+    for row in loose:
+        assert bool(claim.symmetry(theta + 0.1 * row, 4).contains(group, 1e-7).all())
+
+
+def test_refits_start_where_it_makes_a_difference():
+    """y = 2x - 1 keeps every form about one point: steps at random go far in the form, and not along its size."""
+    x, claim = normal(200, 1, 3), Claim("an origin", origin=True)
+    view = WideProjection(
+        Samples(x, 2 * x[:, 0] - 1 + 0.01 * normal(200, 3, seed=1), as_rep("vector")), claim, 40
+    )
+    theta = claim.join(torch.eye(3, dtype=torch.float64), torch.full((3,), 0.5).double())
+    away = view.shaken(view.solve(theta), 1.0, torch.Generator().manual_seed(0))
+    (A, _, c), (B, _, e) = (claim.split(t, 3) for t in (theta, away))
+    assert form_distance(A[0], B[0]) > 0.15 and float((c - e).norm()) < 0.1
+
+
 def test_the_residual_group_does_not_depend_on_the_pencil():
     s, A = (
         torch.tensor([[0.6, 0.0, 0.8]], dtype=torch.float64),
@@ -144,7 +170,8 @@ def test_claims_from_the_simplest_on():
     assert names(1, 3, "scalar") == ["an origin", "a direction"]
     assert names(1, 2, "scalar") == ["an origin"]  # a direction leaves no rotation of a plane
     assert names(2, 3, "vector")[:3] == ["an axial output", "handedness", "an origin"]
-    assert names(2, 4, "scalar")[-2:] == ["a direction", "2 directions"]
+    assert names(2, 4, "scalar")[-3:] == ["a direction", "2 directions", "2 directions and handedness"]
+    assert names(1, 3, "vector")[-2:] == ["a direction", "a direction and handedness"]  # v × s
     assert names(2, 3, "pseudovector")[0] == "parity as told"
     assert names(5, 3, "scalar", set_like=True) == ["an origin", "a direction"]
 
@@ -236,6 +263,27 @@ def test_a_lorentz_force_has_two_readings():
     told = discovered(task, axial=[2])
     assert told.group_name == "O(3)" and told.wider.axial == (2,) and not told.wider.readings
     assert told.equivariance_error(task.x[:9]) < 1e-10
+
+
+def test_an_unknown_field_is_found():
+    """v × B with B unknown: a direction and handedness, or O(A) with an axial direction; drag breaks neither."""
+    v, M = normal(300, 3), torch.eye(3, dtype=torch.float64) + 0.3 * normal(3, 3, seed=3)
+    B = torch.tensor([0.48, -0.36, 0.80], dtype=torch.float64)
+    a = torch.linalg.cross(v, B.expand_as(v)) - 0.1 * v
+    found = gortho.discover(v @ M.mT, a @ M.mT, "vector", settings=SMALL, look_for=["SO", "direction"])
+    assert found.verdict is Verdict.FOUND and found.group_name == "SO(3)"
+    assert found.symmetry.residual_name == "SO(2)" and found.wider.explains <= 1
+    assert float(angles(torch.tensor(found.directions), (M @ B)[None])) < 0.1
+    assert found.wider.readings == ("O(3), if the direction is axial",)
+    assert found.equivariance_error((v @ M.mT)[:9]) < 1e-10
+
+
+def test_a_form_that_stays_open_is_not_none():
+    """A linear law about a point keeps every form: no form can be named, and none is ruled out."""
+    x = normal(300, 3)
+    y = 1.0 - 2 * x + 0.02 * normal(300, 3, seed=1)
+    found = gortho.discover(x, y, "vector", settings=SMALL, look_for=["origin"])
+    assert found.verdict is Verdict.UNDERDETERMINED and "so do other forms" in found.reason
 
 
 def test_spaces_that_are_given():

@@ -1,6 +1,6 @@
-"""The command line: `gortho discover`, `level`, `predict`, `check`, `demo`, `reproduce`, `data`, `train`."""
+"""The command line: `gortho discover`, `level`, `predict`, `check`, `demo`, `reproduce`, `data`, `train`, `app`."""
 
-from gortho.cli import measuring, predicting, searching  # noqa: F401 - they add their commands
+from gortho.cli import browsing, measuring, predicting, searching  # noqa: F401 - they add their commands
 from gortho.cli.base import EXIT_CODES, EXITS, INTERRUPTED, as_options, main
 from gortho.cli.options import EFFORTS
 from gortho.level.commands import level

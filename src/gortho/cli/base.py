@@ -72,6 +72,7 @@ def main() -> None:
     \b
     Examples:
       gortho demo
+      gortho app
       gortho discover data.npz --output vector --report out.html --save run
       gortho predict run new.csv --out predictions.csv
       gortho check run new.csv

@@ -182,7 +182,7 @@ def _discover(
     except Interrupted as stop:
         form, interrupted = FoundForm(stop.found, stop.found.A), True
     found, fitted = form.search, form.law
-    A, zero = without_noise_eigenvalues(form.A, form.refits)
+    A, zero = without_noise_eigenvalues(form.A, form.refits, posed.frame)
     if zero and not as_good(posed.parts.train, found.errors, A, form.A, seed):
         A, zero = form.A, 0  # the refits do not tell it from zero, but the samples do
     parts = posed.weighted(found.errors)

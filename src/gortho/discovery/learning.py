@@ -43,7 +43,7 @@ def learn_form(samples: Samples, settings: Settings, seed: int) -> Learnt:
         raise KeyboardInterrupt from None
     left = own.mean() / constant.mean()
     assert found.refits is not None
-    A, zero = without_noise_eigenvalues(found.A, found.refits)
+    A, zero = without_noise_eigenvalues(found.A, found.refits, posed.frame)
     form, distance = posed.out(A), float(np.median(spread(A, found.refits, zero).distances))
     doubt = None
     if not left <= NOTHING_EXPLAINED:

@@ -39,15 +39,22 @@ def _eigenvalue_errors(A: Tensor, matrices: Tensor) -> Tensor:
     return torch.einsum("ai,rab,bi->ri", Q, matrices, Q).std(0)
 
 
-def without_noise_eigenvalues(A: Tensor, matrices: Tensor | None) -> tuple[Tensor, int]:
-    """A, in the frame, without eigenvalues that are small and not told from zero by the refits, and how many."""
+def without_noise_eigenvalues(A: Tensor, matrices: Tensor | None, frame: Frame) -> tuple[Tensor, int]:
+    """A, in the frame, without eigenvalues that are small and not told from zero by the refits, and how many.
+
+    Along a direction in which the inputs hardly vary, every eigenvalue is small in the frame: there it must be smaller
+    still, as measured in columns of unit size.
+    """
     if matrices is None:
         return A, 0
     values, Q = torch.linalg.eigh(A)
+    back = frame.inverse
+    varies = (back / back.norm(dim=1, keepdim=True) @ Q).square().sum(0).clamp(max=1.0)
     errors = _eigenvalue_errors(A, matrices)
     size = values.abs() / values.abs().max()
     errors = errors / values.abs().max()
-    is_zero = (size < ZERO_SHARE) & (size < ZERO_ERRORS * errors + 1e-6) & (size + 2 * errors < ZERO_BOUND)
+    is_zero = (size < ZERO_SHARE) & (size < ZERO_ERRORS * errors + 1e-6)
+    is_zero &= size + 2 * errors < ZERO_BOUND * varies
     if not bool(is_zero.any()) or bool(is_zero.all()):
         return A, 0
     return unit_form(Q * torch.where(is_zero, 0.0, values) @ Q.T), int(is_zero.sum())

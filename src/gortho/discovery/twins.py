@@ -131,14 +131,19 @@ def compare(
     progress(0.7)
     variance = _deviations(parts.validation, parts.train).mean()
     ended = Ended.DONE
-    if min(m.validation for m in twins) > NETWORK_FROM * variance:
-        network, ended = _free_network(parts, steps, seed, clock)
+    if _best(twins).validation > NETWORK_FROM * variance:
+        network, ended = _network(parts, steps, seed, clock)
         free.append(network)
+        if ended is Ended.DONE and _unit_free(parts.train) and network.validation < _best(twins).validation:
+            sets = (parts.train, parts.validation, parts.held_out)
+            of_invariants = Parts(*(_as_vectors(invariants, s) for s in sets))
+            twin_network, ended = _network(of_invariants, steps, seed, clock)
+            twins.append(twin_network)
         if ended is Ended.INTERRUPTED:
             raise KeyboardInterrupt
     plain = next(m.rows for m in free if m.rows is not None)
-    direct = min((m for m in free if not m.name.startswith(CORRECTED)), key=lambda m: m.validation)
-    twin, best = (min(models, key=lambda m: m.validation) for models in (twins, free))
+    direct = _best([m for m in free if not m.name.startswith(CORRECTED)])
+    twin, best = _best(twins), _best(free)
     progress(1.0)
     # A model that was cut short says what it can, but is not one of the same effort.
     return _measured(
@@ -202,8 +207,18 @@ def _model(
     return Model(name, error, held_out.double(), size, rows)
 
 
-def _free_network(parts: Parts, steps: int, seed: int, clock: Clock) -> tuple[Model, Ended]:
-    """A network of all coordinates."""
+def _best(models: Sequence[Model]) -> Model:
+    """The one with the least error on validation samples."""
+    return min(models, key=lambda m: m.validation)
+
+
+def _as_vectors(inputs: Callable[[Samples], Tensor], samples: Samples) -> Samples:
+    """The samples with one row of other inputs in place of their vectors."""
+    return Samples(inputs(samples)[:, None], samples.y, samples.rep, weights=samples.weights)
+
+
+def _network(parts: Parts, steps: int, seed: int, clock: Clock) -> tuple[Model, Ended]:
+    """A network of all coordinates, or of what stands in their place."""
     train, validation = parts.train, parts.validation
     options = {**train.network_options(), "set_like": False}
     form = FixedForm(QuadraticForm.euclidean(train.n))

@@ -42,7 +42,7 @@ NO_ERROR = 1e-4
 ZERO_SHARE = 0.04
 #: … within so many of its standard errors of zero …
 ZERO_ERRORS = 3.0
-#: … and cannot be, within two standard errors, larger than this share of the largest.
+#: … and cannot be, within two standard errors, larger than this share of the largest, in columns of unit size.
 ZERO_BOUND = 0.005
 #: A sign is known when the eigenvalue is so many of its standard errors from zero.
 SIGN_ERRORS = 2.0
@@ -240,7 +240,8 @@ def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> tuple[V
             f"{found}, {free}: the latter seem better, but these samples leave it open whether they are.",
             "Give more samples, or less noisy ones; if a direction, an origin or a quantity is missing, pass it.",
         )
-    if e.left_over > MAX_UNEXPLAINED and not e.classes:
+    # Labels leave much to chance, whatever the form; but it must explain something.
+    if e.left_over > (NOTHING_EXPLAINED if e.classes else MAX_UNEXPLAINED):
         return (
             Verdict.UNDERDETERMINED,
             f"{found}, {free}: too much is left over to tell noise from a broken form.",

@@ -13,7 +13,7 @@ from gortho.discovery.answer import provenance
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import SIGNIFICANCE
 from gortho.discovery.find import SEARCH_SAMPLES, VALIDATION_SAMPLES, FoundForm
-from gortho.discovery.looks import LAST, NEARLY_EXACT, SAME
+from gortho.discovery.looks import NEARLY_EXACT, SAME
 from gortho.discovery.models import paired_p, squared_errors
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Kind, Parts
@@ -27,24 +27,22 @@ from gortho.discovery.wider_claims import (
     Asked,
     aligned,
     angles,
-    axial_choices,
     claims_for,
     representative,
 )
 from gortho.discovery.wider_family import Claim
 from gortho.discovery.wider_fit import certificate, compare_wide, wide_predictor
 from gortho.discovery.wider_notes import skew_note
+from gortho.discovery.wider_readings import readings_of
 from gortho.discovery.wider_search import (
     HOPELESS,
     End,
     Ends,
     first_look,
     last_look,
-    projection,
     refitted,
     simplest,
 )
-from gortho.discovery.wider_search import _errors as errors_of
 from gortho.discovery.wider_value import Wider
 from gortho.nn.framed import InFrame
 from gortho.samples.frame import form_distance
@@ -58,8 +56,6 @@ FAR_WORSE = 10.0
 #: Of a time budget, this share may be spent before wider symmetries are begun with.
 ROOM = 0.5
 NO_TIME = "the time budget leaves no room to look for symmetries other than O(A)"
-#: Other readings of a handed law that are told, at most.
-READINGS = 3
 #: Coordinates of an origin below this share of its length are zero.
 ROUNDING = 1e-12
 
@@ -112,11 +108,12 @@ def widen(
                 continue  # no better than what has failed
             trial = _tried(end, found, posed, parts, plain, settings, seed, clock, tolerance)
             if trial.verdict is Verdict.FOUND and _beats(trial, plain, parts.held_out):
-                accepted, told = trial, _readings(trial.end, parts, seed)
+                accepted, told = trial, readings_of(trial.end, parts, seed)
                 break
             trials.append(trial)
     if accepted is not None:
         return _answer(found, samples, posed, plain, accepted, told, seed, clock)
+    found = _open(found, [trial for trial in trials if _beats(trial, plain, parts.held_out)])
     notes = skew_note(posed, parts) if "skew" in asked.look_for else []
     if not ends:
         return replace(found, notices=(*found.notices, *notes))
@@ -133,15 +130,25 @@ def widen(
     )
 
 
+def _open(found: Discovery, trials: list[Trial]) -> Discovery:
+    """The discovery, no longer NONE where a wider symmetry explains all that free models do, but is not pinned down."""
+    for trial in trials:
+        if trial.verdict is Verdict.UNDERDETERMINED and trial.evidence.broken is None:
+            answer = {"reason": trial.reason, "advice": trial.advice, "confidence": 0.0}
+            return replace(found, verdict=Verdict.UNDERDETERMINED, **answer)  # type: ignore[arg-type]
+    return found
+
+
 def _searched(parts: Parts, form: FoundForm, asked: Asked, seed: int, clock: Clock) -> list[End]:
     """Where the searches for all claims ended, in the order in which to accept them."""
     train = parts.train.rows(slice(0, SEARCH_SAMPLES))
     validation = parts.validation.rows(slice(0, VALIDATION_SAMPLES))
     known = [form.A, *(r.A for r in form.search.restarts[:2])]
     looks = []
-    first: Ends = []
+    ends_with: dict[int, Ends] = {}  # so many directions
     for claim in claims_for(train, asked):  # two directions come after one, and start from it
-        first = first_look(claim, claim.of(train), known, seed, first)
+        first = first_look(claim, claim.of(train), known, seed, ends_with.get(claim.directions - 1))
+        ends_with[claim.directions] = first
         if first[0][0] < NEARLY_EXACT:
             end = last_look(claim, claim.of(train), claim.of(validation), first, seed)
             if end.degree is not None:
@@ -239,32 +246,6 @@ def _beats(trial: Trial, plain: Comparison, held_out: Samples) -> bool:
     return paired_p(*errors) < SIGNIFICANCE
 
 
-def _readings(end: End, parts: Parts, seed: int) -> tuple[str, ...]:
-    """Other ways to say the same of a handed law: which vectors, or the output, would have to be axial (M15)."""
-    claim = end.claim
-    if claim.odd and not claim.axial:
-        return ("SO(A), if the output is polar",)
-    if not claim.special or len(parts.train.rep.parts) > 1:
-        return ()
-    limit = NEAR_BEST * end.error + NEARLY_EXACT * parts.validation.variance
-    found: list[str] = []
-    for axial in axial_choices(parts.train.points)[1:]:
-        for odd in (False, True):
-            other = Claim("reading", axial=axial, odd=odd)
-            try:
-                view = projection(other.of(parts.train), other, LAST, seed, 0.03)
-            except ValueError:
-                continue
-            error = replace(
-                end, errors=errors_of(view, view.solve(end.theta), other.of(parts.validation))
-            ).error
-            if error <= limit and len(found) < READINGS:
-                vectors = " and ".join(f"x{i + 1}" for i in axial)
-                verb = "are" if len(axial) > 1 or odd else "is"
-                found.append(f"O(A), if {vectors}{' and the output' * odd} {verb} axial")
-    return tuple(found)
-
-
 def _out(posed: Posed, claim: Claim, theta: Tensor) -> Symmetry:
     """The symmetry in the given coordinates."""
     forms, s, c = claim.split(theta, posed.frame.n)
@@ -307,7 +288,7 @@ def _answer(
     wider = Wider(
         symmetry,
         claim.name,
-        max(0.0, plain.everyone.unexplained - c.everyone.unexplained),
+        max(0.0, min(1.0, plain.everyone.unexplained) - c.everyone.unexplained),
         *_errors(trial, posed),
         claim.axial,
         claim.output_space,

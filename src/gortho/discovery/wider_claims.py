@@ -26,7 +26,7 @@ MOST_OF_KINDS = 3
 #: Fixed directions, at most.
 MOST_DIRECTIONS = 2
 #: Of forms that cannot be told apart, one sign more alike is worth this factor of the condition, as a logarithm.
-LIKE_SIGNS = 0.2
+LIKE_SIGNS = 1.0
 
 
 @dataclass(frozen=True)
@@ -84,11 +84,13 @@ def claims_for(samples: Samples, asked: Asked) -> list[Claim]:
             if space == 0 or any(part.rank for part in samples.rep.parts)
         ]
     if "direction" in look_for:
-        found += [
-            Claim("a direction" if d == 1 else f"{d} directions", directions=d, **told)  # type: ignore[arg-type]
-            for d in range(1, MOST_DIRECTIONS + 1)
-            if n - d >= 2  # else no continuous symmetry is left
-        ]
+        counts = {1: "a direction"} | {d: f"{d} directions" for d in range(2, MOST_DIRECTIONS + 1)}
+        counts = {d: name for d, name in counts.items() if n - d >= 2}  # else no continuous symmetry is left
+        found += [Claim(name, directions=d, **told) for d, name in counts.items()]  # type: ignore[arg-type]
+        if "SO" in look_for and not any(told.values()):
+            found += [
+                Claim(f"{name} and handedness", directions=d, special=True) for d, name in counts.items()
+            ]
     return [claim for claim in found if _possible(claim, samples)]
 
 
@@ -120,6 +122,7 @@ def representative(claim: Claim, theta: Tensor, n: int) -> Tensor:
     if not claim.directions:
         return theta
     forms, s, c = claim.split(theta, n)
+    s = torch.linalg.qr(s.mT)[0].mT * n**0.5  # of a span, any basis will do
     A, d = forms[0], claim.directions
     a, G = s @ A, s @ A @ s.mT
     if float(torch.linalg.cond(G)) > 1e6:

@@ -7,6 +7,7 @@ is subtracted, vectors of different kinds have no inner products, and handed out
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -34,6 +35,8 @@ from gortho.volume import assemble_odd
 STEP = 1e-5
 #: Eigenvalues of a form that has an inverse and a volume are at least this share of the largest.
 REGULAR = 1e-6
+#: Changes of θ are dependent below this share of the largest singular value.
+LOOSE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,20 @@ class Claim:
         A, s, c = self.split(theta, n)
         s = s * (n**0.5 / s.norm(dim=1, keepdim=True).clamp_min(1e-300))
         return self.join(unit_form(A), s, c)
+
+    def loose(self, theta: Tensor, n: int) -> Tensor:
+        """Changes of θ, one a row, that change no claim: sizes, the span's basis, the pencil A + t (As)(As)ᵀ (M16)."""
+        A, s, c = self.split(theta, n)
+        none = torch.zeros_like(c)
+        rows = [self.join(A * (torch.arange(len(A)) == i)[:, None, None], 0 * s, none) for i in range(len(A))]
+        for i, j in product(range(len(s)), repeat=2):
+            moved = torch.zeros_like(s)
+            moved[i] = s[j]
+            rows.append(self.join(0 * A, moved, none))
+            if i <= j:
+                a, b = A[0] @ s[i], A[0] @ s[j]
+                rows.append(self.join(a[:, None] * b + b[:, None] * a, 0 * s, none))
+        return torch.stack(rows)
 
     def tangents(self, n: int) -> Tensor:
         """Directions in which θ may move, one a row."""
@@ -355,6 +372,14 @@ class WideProjection(Projection):
 
     def gauged(self, A: Tensor) -> Tensor:
         return self.claim.gauged(A, self.n)
+
+    def shaken(self, at: Solve, times: float, generator: torch.Generator) -> Tensor:
+        """θ at random around this one, in every direction that makes a difference to the claim."""
+        view = copy.copy(self)
+        loose = self.claim.loose(at.A, self.n) @ self.directions.mT
+        _, sigma, V = torch.linalg.svd(loose)
+        view.directions = V[int((sigma > LOOSE * sigma[0]).sum()) :] @ self.directions
+        return Projection.shaken(view, at, times, generator)
 
     def jacobian(self, at: Solve) -> tuple[Tensor, Tensor]:
         """The projected Jacobian along the tangents of θ."""

@@ -37,8 +37,8 @@ FIRST_LOOKS: tuple[Look, ...] = ((SCAN, 1.0, 0, 8), (SCAN, 1.0, 6, 4), (FIRST, 0
 LAST_LOOKS: tuple[Look, ...] = ((LAST, 0.1, 8, 2), (LAST, 0.03, 10, 2))
 #: Starts from which polynomials are tried.
 POLYNOMIAL_STARTS = 3
-#: Steps of a refit, which starts where the search ended.
-WIDE_STEPS = 4
+#: Steps of a refit, and how many standard errors from the end of the search it starts: what is open, must show.
+WIDE_STEPS, WIDE_SHAKE = 4, 1.0
 #: Rounds of the looks end where a start leaves more than so many times the best one's criterion.
 HOPELESS = 5.0
 
@@ -189,5 +189,6 @@ def refitted(end: End, samples: Samples, count: int, seed: int, clock: Clock) ->
         else:
             given = weights if samples.weights is None else weights * samples.weights
             view = WideProjection(replace(samples, weights=given), end.claim, 0, number, degree=end.degree)
-        found.append(view.refine(end.theta, WIDE_STEPS).A)
+        start = view.shaken(view.solve(end.theta), WIDE_SHAKE, generator)
+        found.append(view.refine(start, WIDE_STEPS).A)
     return found

@@ -43,7 +43,7 @@ def starts_for(
         less = [(A, torch.zeros(0, n, dtype=A.dtype)) for A in forms]
     else:
         less = [(theta[: n * n].reshape(n, n), theta[n * n :].reshape(-1, n)) for theta in before]
-    found = []
+    found = [claim.join(A, s) for s in _unseen(few, claim.directions) for A in forms]
     for A, s in less:
         inverse = torch.linalg.pinv(A)
         candidates = [inverse @ b for b in covectors] + vectors
@@ -87,6 +87,14 @@ def _vectors(samples: Samples) -> list[Tensor]:
             values, Q = torch.linalg.eigh((mean + mean.mT) / 2)
             found += list(Q[:, (values - values.median()).abs().argsort(descending=True)].mT)
     return found
+
+
+def _unseen(samples: Samples, count: int) -> list[Tensor]:
+    """So many directions that the linear part of a law of vectors does not see, as v × s does not see s."""
+    if len(samples.rep.parts) > 1 or samples.rep.parts[0].rank != 1:
+        return []
+    K = torch.linalg.lstsq(samples.x.sum(1), samples.y - samples.y.mean(0)).solution.mT
+    return [torch.linalg.svd(K)[2][-count:]]
 
 
 def _correlated_origins(samples: Samples) -> list[tuple[Tensor, Tensor]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gortho.discovery.verdict import percent
 from gortho.symmetry import Symmetry
 
 
@@ -46,9 +47,7 @@ class Wider:
 
     def lines(self, factor: float = 1.0) -> list[str]:
         """What is to be said beside the name, errors times a factor."""
-        found = [
-            f"{self.claim}: explains {100 * self.explains:.2g} % of the variance that O(A) alone does not"
-        ]
+        found = [f"{self.claim}: explains {percent(self.explains)} of the variance that O(A) alone does not"]
         if self.origin_errors:
             found.append(
                 f"the origin: ± {', '.join(f'{factor * error:.1g}' for error in self.origin_errors)}"

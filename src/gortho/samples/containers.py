@@ -126,17 +126,50 @@ def read_npz(path: Path, wanted: Wanted, limits: Limits) -> Raw:
 
 def _npy_numbers(archive: zipfile.ZipFile, name: str) -> int:
     """How many numbers a member holds, by its header alone."""
-    entry = name if name in archive.namelist() else f"{name}.npy"
-    with archive.open(entry) as member:
-        version = np.lib.format.read_magic(member)
-        reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else None
-        shape, _, dtype = (reader or np.lib.format.read_array_header_2_0)(member)
+    shape, dtype = _npy_header(archive, name if name in archive.namelist() else f"{name}.npy")
     if dtype.hasobject:
         raise DataError(
             f"array {name!r} holds pickled Python objects, which are not loaded because they can run code: "
             "save it as numbers, np.savez(file, X=X.astype(float), ...)"
         )
     return math.prod(shape)
+
+
+def _npy_header(archive: zipfile.ZipFile, entry: str) -> tuple[tuple[int, ...], np.dtype]:
+    """The shape and the type of a member, by its header alone."""
+    with archive.open(entry) as member:
+        version = np.lib.format.read_magic(member)
+        reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else None
+        shape, _, dtype = (reader or np.lib.format.read_array_header_2_0)(member)
+    return shape, dtype
+
+
+def npz_arrays(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
+    """Shapes and types of all arrays of a numpy archive, by their headers alone."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {
+                name.removesuffix(".npy"): _npy_header(archive, name)
+                for name in archive.namelist()
+                if name.endswith(".npy")
+            }
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError) as error:
+        raise DataError(f"the file is truncated or damaged ({error}): write it again") from None
+
+
+def hdf5_arrays(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
+    """Shapes and types of all datasets of an HDF5 file."""
+    import h5py
+
+    found: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
+
+    def visit(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and item.shape is not None:
+            found[name] = item.shape, item.dtype
+
+    with _undamaged(), h5py.File(path, "r") as file:
+        file.visititems(visit)
+    return found
 
 
 def npz_chunks(path: Path, wanted: Wanted, memory: int | None) -> Chunks:

@@ -80,7 +80,13 @@ def parquet_table(path: Path) -> Table:
                 made.append(Piece(first + start, read, place, name if folder else ""))
         return made
 
-    return Table(headers[0], pieces, labels, firsts[-1], where)
+    def head(rows: int) -> Any:
+        with whole(), pq.ParquetFile(files[0]) as opened:
+            for batch in opened.iter_batches(rows):
+                return batch.to_pandas()
+            return opened.schema_arrow.empty_table().to_pandas()
+
+    return Table(headers[0], pieces, labels, head, firsts[-1], where)
 
 
 def _where(firsts: list[int], names: list[str] | None, row: int) -> str:

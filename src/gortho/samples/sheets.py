@@ -43,7 +43,12 @@ def whole_table(
             for start in range(0, total, PIECE)
         ]
 
-    return Table(header, pieces, lambda name: [column(name)], total, where, notices)
+    def head(rows: int) -> Any:
+        import pandas as pd
+
+        return pd.DataFrame({name: pd.Series(list(column(name)[:rows])) for name in header})
+
+    return Table(header, pieces, lambda name: [column(name)], head, total, where, notices)
 
 
 def npy_table(path: Path) -> Table:

@@ -33,7 +33,7 @@ def suspects(X: np.ndarray, names: Sequence[str]) -> list[str]:
     whole = ((flat == np.round(flat)) & (np.abs(flat) < EXACT)).all(axis=0)
     if len(X) < LEAST_ROWS or not whole.any():
         return []
-    found = {name: _kind(flat[:, k], bool(whole.all())) for k, name in enumerate(names) if whole[k]}
+    found = {name: looks_like(flat[:, k], bool(whole.all())) for k, name in enumerate(names) if whole[k]}
     told = [f"{name!r} ({kind})" for name, kind in found.items() if kind]
     if not told:
         return []
@@ -43,7 +43,7 @@ def suspects(X: np.ndarray, names: Sequence[str]) -> list[str]:
     ]
 
 
-def _kind(values: np.ndarray, lattice: bool) -> str:
+def looks_like(values: np.ndarray, lattice: bool) -> str:
     """What a column of whole numbers looks like; "" if nothing but coordinates, as in a lattice."""
     distinct = np.unique(values)
     low, high = distinct[0], distinct[-1]

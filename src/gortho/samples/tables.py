@@ -23,22 +23,29 @@ INDEX = re.compile(r"$|Unnamed: \d+$|__index_level_\d+__$")  # row numbers that 
 class Table:
     """A table on disk: its header, and pieces of the wanted columns; `total` rows, None where only reading tells.
 
-    Columns of labels are read as their codes; `labels` gives them as they stand, block by block.
+    Columns of labels are read as their codes; `labels` gives them as they stand, block by block. `head` gives the first
+    rows of all columns as they stand, as a data frame.
     """
 
     header: list[str]
     pieces: Callable[[list[str], Mapping[str, Codes]], list[Piece]]
     labels: Callable[[str], Iterable[Any]]
+    head: Callable[[int], Any]
     total: int | None = None
     where: Callable[[int], str] = row_number
     notices: tuple[str, ...] = ()
 
 
-def choose_columns(table: Table, wanted: Wanted) -> Chunks:
-    """The wanted columns of a table, not read yet."""
+def check_header(table: Table) -> None:
+    """Refuse names that two columns have."""
     repeated = sorted({name for name in table.header if table.header.count(name) > 1})
     if repeated:
         raise DataError(f"the header names {listed(repeated)} more than once: rename the columns")
+
+
+def choose_columns(table: Table, wanted: Wanted) -> Chunks:
+    """The wanted columns of a table, not read yet."""
+    check_header(table)
     given = {part: getattr(wanted, part) for part in ("scalars", *MORE)}
     rest = {part: pick(names, table.header, part) for part, names in given.items() if names is not None}
     drop = [] if wanted.drop is None else pick(wanted.drop, table.header, "drop")

@@ -56,7 +56,23 @@ def text_table(path: Path, decimal: str) -> Table:
     def labels(column: str) -> Iterator[Any]:
         return (frame[column] for frame in _frames(layout, [], None))
 
-    return Table(layout.header, pieces, labels, None, where)
+    def head(rows: int) -> Any:
+        import pandas as pd
+
+        frame = next(_frames(layout, [], rows), pd.DataFrame(columns=layout.header, dtype=str))
+        if frame[layout.header[-1]].isna().any():  # missing cells, or short lines
+            _explain(layout, [], rows)
+        return frame
+
+    return Table(layout.header, pieces, labels, head, None, where)
+
+
+def count_rows(path: Path, decimal: str) -> int:
+    """Lines below the header that are neither blank nor comments: the rows, unless cells have several lines."""
+    skip = _layout(path.absolute(), decimal).skip
+    with _readable(), _open_bytes(path) as file:
+        below = (line.lstrip() for line in itertools.islice(file, skip, None))
+        return sum(1 for line in below if line and not line.startswith(b"#"))
 
 
 def _layout(path: Path, decimal: str) -> Layout:
@@ -226,13 +242,12 @@ def _is_number(cell: str, decimal: str = ".") -> bool:
     return "_" not in cell and (decimal == "." or "." not in cell)
 
 
-def _explain(layout: Layout, columns: list[str]) -> None:
-    """Raises a DataError for the first line with a wrong number of cells or a cell that is no number."""
+def _explain(layout: Layout, columns: list[str], rows: int | None = None) -> None:
+    """Raises a DataError for the first of so many lines with a wrong number of cells or a cell that is no number."""
     header = layout.header
     wanted = [(header.index(name), name) for name in columns]
-    for line, cells in _cells(layout.path, layout.delimiter):
-        if line <= layout.skip:
-            continue
+    below = (found for found in _cells(layout.path, layout.delimiter) if found[0] > layout.skip)
+    for line, cells in itertools.islice(below, rows):
         if len(cells) != len(header):
             raise DataError(
                 f"line {line} has {len(cells)} cells and the header has {len(header)}: give each line as many"

@@ -1,7 +1,7 @@
 """What a tagger really leaves unchanged, measured in float64, and what breaks the symmetry.
 
-A tagger around A with reference vectors s is invariant under the g ∈ O(A) with gs = s for all of them. Their Lie
-algebra, {X ∈ so(A) : Xs = 0}, is found by one null space, so given and learnt references are treated alike.
+A tagger around A with reference vectors s is invariant under the g ∈ O(A) with gs = s for all of them, given or learnt:
+its `Tagger.symmetry` (M16).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from gortho.forms import QuadraticForm
+from gortho.symmetry import Symmetry
 from gortho.toptag.samples import take
 from gortho.toptag.tagger import Tagger
 from gortho.toptag.train import Sample, logits
@@ -22,8 +23,8 @@ from gortho.toptag.train import Sample, logits
 #: Largest rapidities that scores are compared under, jets looked at, and transformations for each.
 BOOSTS = (0.5, 1.0, 2.0)
 JETS, TRANSFORMATIONS = 200, 8
-#: A direction counts as kept by a generator up to this share of its size.
-KEPT = 1e-6
+#: Forms farther apart than this have other groups.
+APART = 1e-6
 #: Costs of turning references are told from chance at so many standard errors.
 SIGNIFICANT = 3.0
 
@@ -37,29 +38,6 @@ class Change:
     median: float
     largest: float
     spread: float
-
-
-def stabiliser(form: QuadraticForm, vectors: Tensor) -> Tensor:
-    """Orthonormal basis ``(d, n, n)`` of the generators in so(A) that leave vectors ``(S, n)`` in place.
-
-    >>> time = torch.tensor([[1.0, 0, 0, 0]])
-    >>> len(stabiliser(QuadraticForm.minkowski(), time))  # rotations
-    3
-    """
-    basis = form.group().algebra()
-    if not len(vectors):
-        return basis
-    unit = vectors.double() / vectors.double().norm(dim=-1, keepdim=True).clamp_min(1e-300)
-    moved = torch.einsum("dab,sb->dsa", basis, unit).flatten(1)
-    U, sigma, _ = torch.linalg.svd(moved)
-    rank = int((sigma > KEPT).sum())
-    return torch.einsum("dk,dab->kab", U[:, rank:], basis)
-
-
-def references(net: Tagger) -> Tensor:
-    """All vectors that a tagger may refer to, given and learnt, in float64 on the CPU."""
-    learnt = [] if net.learnt is None else [net.learnt.detach()]
-    return torch.cat([net.spurions, *learnt]).double().cpu()
 
 
 def invariance(net: Tagger, sample: Sample, truth: QuadraticForm, seed: int = 0) -> list[Change]:
@@ -76,16 +54,16 @@ def invariance(net: Tagger, sample: Sample, truth: QuadraticForm, seed: int = 0)
         change = (torch.stack(moved) - before).abs()
         found.append(Change(group, boost, float(change.median()), float(change.max()), spread))
 
-    refer = references(exact)
-    if len(refer):
-        generators = stabiliser(own, refer)
+    directions = exact.symmetry.directions
+    if len(directions):
+        generators = Symmetry(own, directions=directions).generators
         generator = torch.Generator().manual_seed(seed)
         size = 2 * torch.rand(TRANSFORMATIONS, len(generators), generator=generator).double() - 1
         small = torch.linalg.matrix_exp(torch.einsum("kd,dab->kab", math.pi * size, generators))
         measure(f"what of O(A) keeps the references ({len(generators)} of 6 dimensions)", None, small)
     for boost in BOOSTS:
         measure("all of O(A)", boost, own.group().sample(TRANSFORMATIONS, seed, boost))
-    if own.algebra_distance(truth) > KEPT:
+    if own.algebra_distance(truth) > APART:
         for boost in BOOSTS:
             measure("the true Lorentz group", boost, truth.group().sample(TRANSFORMATIONS, seed, boost))
     return found

@@ -20,7 +20,8 @@ from safetensors.torch import load_file, save_file
 from gortho.files import write_text, write_whole
 from gortho.forms import QuadraticForm
 from gortho.nn.form import LearnableForm
-from gortho.toptag.tagger import SPURIONS, Tagger
+from gortho.toptag.axes import SPURIONS
+from gortho.toptag.tagger import Tagger
 
 FORMAT = "gortho-tagger-1"
 #: Width, pairs and depth by approximate number of parameters, without reference vectors.

@@ -186,6 +186,7 @@ def _measure(
         "losses": {"train": history.train, "validation": history.validation},
         "invariance": [asdict(change) for change in invariance(net, test, truth)],
         "broken_directions": broken_directions(net, validation),
+        "symmetry": net.extra_repr(),
     }
     if plan.learn_form:
         found["form"] = _beside(net.form.value(), truth, plan)
@@ -266,7 +267,8 @@ def _page(plan: TaggerPlan, found: dict[str, Any], out: Path) -> None:
         ]
     parts += [
         "## Invariance",
-        "Changes of scores (logits) on test jets in float64, under random boosts, rotations and reflections.",
+        f"By construction scores keep {found['symmetry']}. Changes of scores (logits) on test jets in float64, under "
+        "random boosts, rotations and reflections.",
         _invariance_table(found["invariance"]),
     ]
     if plan.references:

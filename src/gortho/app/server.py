@@ -1,0 +1,235 @@
+"""The server: the page, and what it asks for, as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from gortho import __version__
+from gortho.app import example, store, tasks
+from gortho.app.asked import FIELDS, LOOK_FOR, OUTPUTS, Asked
+from gortho.app.guard import HOSTS, REPORT_POLICY, Guard
+from gortho.app.jobs import Job
+from gortho.app.store import Run, Store, TooLarge, safe_name
+from gortho.cli.options import EFFORTS
+from gortho.cli.searching import TOLERANCE
+from gortho.samples.kinds import KINDS
+
+HERE = Path(__file__).parent
+#: Seconds that a look at a file, and predictions, may take.
+LOOK_SECONDS, PREDICT_SECONDS = 120.0, 600.0
+#: Bytes of a request other than a file, at most.
+MAX_REQUEST = 1_000_000
+
+
+def make_app(token: str) -> Starlette:
+    """The application; its session begins and ends with it."""
+
+    @asynccontextmanager
+    async def session(app: Starlette) -> AsyncIterator[None]:
+        app.state.store, app.state.looking = Store(), asyncio.Lock()
+        try:
+            yield
+        finally:
+            await run_in_threadpool(app.state.store.close)
+
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Route("/files", upload, methods=["PUT"]),
+            Route("/example", make_example, methods=["POST"]),
+            Route("/files/{file}", look),
+            Route("/runs", search, methods=["POST"]),
+            Route("/runs/{run}", progress),
+            Route("/runs/{run}/stop", stop, methods=["POST"]),
+            Route("/runs/{run}/predictions", predict, methods=["POST"]),
+            Route("/runs/{run}/{name}", download),
+            Mount("/static", StaticFiles(directory=HERE / "static")),
+        ],
+        middleware=[
+            Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS), www_redirect=False),
+            Middleware(Guard, token=token),
+        ],
+        exception_handlers={ValueError: _refused, HTTPException: _failed},
+        lifespan=session,
+    )
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """What cannot be done, in a sentence."""
+    return JSONResponse({"error": str(error)}, 413 if isinstance(error, TooLarge) else 422)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail}, error.status_code)
+
+
+async def page(request: Request) -> Response:
+    """The page itself."""
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    template = environment.get_template("page.html")
+    return HTMLResponse(
+        template.render(
+            version=__version__,
+            fields=FIELDS,
+            outputs=OUTPUTS,
+            look_for=LOOK_FOR,
+            efforts=list(EFFORTS),
+            tolerance=TOLERANCE,
+            max_upload=store.MAX_UPLOAD,
+            suffixes=[*KINDS, ".csv.gz"],
+        )
+    )
+
+
+async def upload(request: Request) -> Response:
+    """Store the body, a file, whose name is in the address."""
+    name = safe_name(request.query_params.get("name", ""))
+    if int(request.headers.get("content-length") or 0) > store.MAX_UPLOAD:
+        raise TooLarge(name)
+    session = _store(request)
+    path, size = session.place(name), 0
+    try:
+        with path.open("wb") as file:
+            async for block in request.stream():
+                size += len(block)
+                if size > store.MAX_UPLOAD:
+                    raise TooLarge(name)
+                await run_in_threadpool(file.write, block)
+    except (ClientDisconnect, TooLarge, OSError) as error:
+        shutil.rmtree(path.parent)
+        if isinstance(error, OSError):
+            raise HTTPException(507, f"{name} cannot be stored here ({error.strerror}): make room") from None
+        if isinstance(error, ClientDisconnect):  # nobody is there to be told
+            return Response(status_code=400)
+        raise
+    return JSONResponse({"file": session.add_file(path), "name": name, "size": size}, 201)
+
+
+async def make_example(request: Request) -> Response:
+    """Store a file of our own, for those who have none at hand."""
+    path = _store(request).place(example.NAME)
+    await run_in_threadpool(example.write, path)
+    return JSONResponse(
+        {"file": _store(request).add_file(path), "name": path.name, "size": path.stat().st_size}, 201
+    )
+
+
+async def look(request: Request) -> Response:
+    """The columns of a file."""
+    path = _file(request, request.path_params["file"])
+    decimal = request.query_params.get("decimal", ".")
+    async with request.app.state.looking:  # one at a time: each takes memory
+        return JSONResponse(await _done("look", LOOK_SECONDS, file=str(path), decimal=decimal))
+
+
+async def search(request: Request) -> Response:
+    """Begin a search; one at a time."""
+    content = await _content(request)
+    path = _file(request, content.pop("file", ""))
+    asked, session = Asked.of(content), _store(request)
+    if session.running is not None:
+        raise HTTPException(409, "A search is going on: wait for it, or stop it.")
+    folder = session.place("run").parent
+    job = Job("discover", file=str(path), folder=str(folder), asked=dataclasses.asdict(asked))
+    return JSONResponse({"run": session.add_run(job, folder)}, 201)
+
+
+async def progress(request: Request) -> Response:
+    """How far a run is, and its answer."""
+    job = _run(request).job
+    return JSONResponse(dataclasses.asdict(job.state) | {"seconds": job.seconds})
+
+
+async def stop(request: Request) -> Response:
+    """Stop a run: the first time with the best so far, the second time at once."""
+    job = _run(request).job
+    await run_in_threadpool(job.stop)
+    return JSONResponse(dataclasses.asdict(job.state) | {"seconds": job.seconds})
+
+
+async def predict(request: Request) -> Response:
+    """Predictions of a run for a file."""
+    run, content = _run(request), await _content(request)
+    path = _file(request, content.get("file", ""))
+    out = run.folder / f"predictions-{path.parent.name}.csv"
+    decimal = str(content.get("decimal", "."))
+    async with request.app.state.looking:
+        arguments = {"run": str(run.folder / tasks.RUN), "file": str(path), "out": str(out)}
+        done = await _done("predict", PREDICT_SECONDS, **arguments, decimal=decimal)
+    return JSONResponse(done | {"file": out.name})
+
+
+async def download(request: Request) -> Response:
+    """A file of a run: to look at, the report, or to keep."""
+    run, name = _run(request), request.path_params["name"]
+    path = run.folder / name
+    known = name in (tasks.ZIP, tasks.REPORT) or name.startswith("predictions-")
+    if not known or path.parent != run.folder or not path.is_file():
+        raise HTTPException(404, f"the run has no file {name}")
+    if name == tasks.REPORT and "download" not in request.query_params:
+        return FileResponse(path, headers={"Content-Security-Policy": REPORT_POLICY})
+    shown = "predictions.csv" if name.startswith("predictions-") else f"gortho-{name}"
+    return FileResponse(path, filename=shown)
+
+
+async def _done(task: str, seconds: float, **arguments: Any) -> dict[str, Any]:
+    """The answer of a short task, or its error."""
+    job = await run_in_threadpool(Job, task, **arguments)
+    state = await run_in_threadpool(job.wait, seconds)
+    if state.result is None:
+        raise ValueError(state.error)
+    return state.result
+
+
+async def _content(request: Request) -> dict[str, Any]:
+    body = b""
+    async for block in request.stream():
+        body += block
+        if len(body) > MAX_REQUEST:
+            raise HTTPException(413, "the request is too long")
+    try:
+        content = json.loads(body)
+    except ValueError:
+        raise HTTPException(400, "the request is no JSON") from None
+    if not isinstance(content, dict):
+        raise HTTPException(400, "the request is no JSON object")
+    return content
+
+
+def _store(request: Request) -> Store:
+    return request.app.state.store
+
+
+def _file(request: Request, name: Any) -> Path:
+    path = _store(request).files.get(str(name))
+    if path is None:
+        raise HTTPException(404, "The file is no longer here: drop it again.")
+    return path
+
+
+def _run(request: Request) -> Run:
+    run = _store(request).runs.get(request.path_params["run"])
+    if run is None:
+        raise HTTPException(404, "The run is no longer here: search again.")
+    return run

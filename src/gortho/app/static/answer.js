@@ -1,0 +1,90 @@
+// The answer: verdict, law, downloads, predictions, report.
+
+import { $, ask, count, make, say, show } from "./api.js";
+
+let current = null; // { run, file, decimal }
+
+export function showAnswer(run, result, file, decimal) {
+  current = { run, file, decimal };
+  $("answer").className = result.verdict.toLowerCase();
+  $("badge").replaceChildren(
+    make("span", { "aria-hidden": "true" }, result.sign), ` ${result.badge} `, make("span", {}, `(${result.verdict})`),
+  );
+  say("answer-title", result.headline);
+  say("law", result.law ?? "");
+  const error = result.errors[0];
+  const tiles = {
+    Symmetry: result.symmetry ?? (result.group ? `${result.group}, not accepted` : ""),
+    "How exactly": result.exactly,
+    Confidence: !result.accepted ? "" : result.confidence > 0.99 ? "above 99 %" : `${Math.round(100 * result.confidence)} %`,
+    "Held-out error": error ? `${shortly(error.relative_mse)} of the ${result.classes ? "log loss" : "variance"}` : "",
+    Samples: result.samples.toLocaleString("en"),
+    Took: `${result.seconds.toFixed(1)} s`,
+  };
+  $("tiles").replaceChildren(...Object.entries(tiles).filter(([, value]) => value)
+    .map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+  say("reason", result.reason);
+  say("advice", result.advice ? `What to do next. ${result.advice}` : "");
+  $("notices").replaceChildren(...result.notices.map((notice) => make("li", {}, notice)));
+  $("notices").hidden = !result.notices.length;
+  say("command", result.command);
+  $("same").hidden = !result.command;
+  $("get-report").href = `/runs/${run}/report.html?download=1`;
+  $("get-run").href = `/runs/${run}/run.zip`;
+  $("predict").hidden = $("predict-label").hidden = !result.predicts;
+  forgetPredictions();
+  $("report").src = `/runs/${run}/report.html`;
+  document.title = `${result.verdict} · gortho`;
+  show("answer", "answer-title");
+}
+
+function shortly(value) {
+  if (value === null) return "unknown";
+  return value !== 0 && (value < 1e-3 || value >= 10) ? value.toExponential(1) : `${Number((100 * value).toPrecision(2))} %`;
+}
+
+function forgetPredictions() {
+  say("predict-state", "");
+  say("predict-error", "");
+  $("get-predictions").hidden = true;
+}
+
+async function predict(file, name) {
+  forgetPredictions();
+  say("predict-state", `Predicting for ${name} …`);
+  const { run, decimal } = current;
+  const made = await ask("POST", `/runs/${run}/predictions`, { file, decimal });
+  say("predict-state", `${count(made.rows, "prediction")} for ${name}.`);
+  $("get-predictions").href = `/runs/${run}/${made.file}`;
+  $("get-predictions").hidden = false;
+  $("get-predictions").focus();
+}
+
+async function guarded(work) {
+  try {
+    await work();
+  } catch (error) {
+    say("predict-state", "");
+    say("predict-error", error.message);
+  }
+}
+
+// `upload` stores a file and gives its { file, name }.
+export function listenToAnswer(upload) {
+  $("predict").addEventListener("click", () => guarded(() => predict(current.file.file, current.file.name)));
+  $("other").addEventListener("change", () => guarded(async () => {
+    const [file] = $("other").files;
+    $("other").value = "";
+    if (!file) return;
+    say("predict-state", `Taking ${file.name} …`);
+    const stored = await upload(file);
+    await predict(stored.file, stored.name);
+  }));
+  // The report has no scripts: its height is told from here.
+  const fit = () => {
+    const page = $("report").contentDocument?.documentElement;
+    if (page && !$("answer").hidden) $("report").style.height = `${page.getElementsByTagName("body")[0].offsetHeight + 2}px`;
+  };
+  $("report").addEventListener("load", fit);
+  new ResizeObserver(fit).observe($("answer"));
+}

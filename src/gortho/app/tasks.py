@@ -1,0 +1,108 @@
+"""What the page asks for, done in a process of its own: look at a file, search, predict."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gortho.app.asked import Asked, as_fields
+
+#: Called with the stage, the share of the whole work done, and a line on the leading form.
+Watch = Callable[[str, float, str], None]
+#: Files of a run, in its folder.
+RUN, ZIP, REPORT = "run", "run.zip", "report.html"
+#: The stage after which nothing is stopped any more: there is an answer.
+WRITING = "writing"
+STOPPED = "Stopped before there was a result."
+
+
+def look(watch: Watch, *, file: str, decimal: str) -> dict[str, Any]:
+    """The columns of a file."""
+    from gortho.samples.look import look as look_at  # without torch, which takes seconds to import
+
+    return dataclasses.asdict(look_at(file, decimal=decimal))
+
+
+def discover(watch: Watch, *, file: str, folder: str, asked: dict[str, Any]) -> dict[str, Any]:
+    """Search, and write run and report to a folder; Ctrl-C ends the search with the best form so far."""
+    begun = time.perf_counter()
+    wanted = Asked.of(asked)
+    watch("reading", 0.0, "")
+
+    import gortho
+    from gortho.cli.options import EFFORTS
+    from gortho.cli.searching import LEAST_SHARE
+    from gortho.discovery.large import survey
+    from gortho.runs import remembered, scalars_of
+
+    def rows_read(rows: int, total: int | None) -> None:
+        watch("reading", 0.0, f"{rows:,}{f' of {total:,}' if total else ''} rows")
+
+    reading = wanted.reading()
+    seen = survey(file, progress=rows_read, **reading)
+    data, budget = seen.data, wanted.time_budget
+    names = [name.strip() for name in wanted.names.split(",")] if wanted.names.strip() else data.names
+    watch("search", 0.0, f"{len(data.X):,} rows are read")
+    found = gortho.discover(
+        data.X,
+        data.y,
+        **{name: reading[name] for name in ("output", "seed", "max_samples")},
+        scalars=scalars_of(data),
+        sample_weight=None if data.y_error is not None else data.weights,
+        y_error=data.y_error,
+        errors=wanted.errors,
+        tolerance=wanted.tolerance,
+        set_like=wanted.set_like,
+        names=names,
+        look_for="auto" if wanted.look_for == ("auto",) else list(wanted.look_for),
+        time_budget=budget and max(budget - time.perf_counter() + begun, LEAST_SHARE * budget),
+        known=None if seen.totals is None else seen,
+        settings=gortho.Settings(**EFFORTS[wanted.effort]),
+        watch=watch,
+    )
+    watch(WRITING, 1.0, "")
+    found = remembered(found, data)
+    found = dataclasses.replace(found, notices=tuple(as_fields(notice) for notice in found.notices))
+    place = Path(folder)
+    found.save(place / RUN)
+    shutil.make_archive(str(place / RUN), "zip", place / RUN)
+    found.to_html(place / REPORT)
+    return _answer(found) | {"command": wanted.command(Path(file).name)}
+
+
+def _answer(found: Any) -> dict[str, Any]:
+    """What the page shows of a discovery beside the report."""
+    from gortho.report.page import APPROXIMATE, BADGES
+    from gortho.runs import summary
+
+    sign, badge = APPROXIMATE if found.approximate else BADGES[found.verdict.name]
+    more = {
+        "headline": found.headline(),
+        "exactly": "" if found.evidence is None else found.exactly(),
+        "sign": sign,
+        "badge": badge,
+        "predicts": found.network is not None,
+        "seconds": found.provenance.seconds if math.isfinite(found.provenance.seconds) else None,
+        "samples": found.provenance.samples,
+    }
+    return summary(found) | more
+
+
+def predict(watch: Watch, *, run: str, file: str, out: str, decimal: str) -> dict[str, Any]:
+    """Predict for the rows of a file, to a file."""
+    from gortho.runs import load, probabilities, read_for, scalars_of, target_columns
+    from gortho.samples import write
+
+    found = load(run)
+    data = read_for(found, Path(file), targets=False, decimal=decimal)
+    y = found.predict(data.X, scalars_of(data))
+    write(out, y, target_columns(found), probabilities(found, data))
+    return {"rows": len(y)}
+
+
+TASKS: dict[str, Callable[..., dict[str, Any]]] = {"look": look, "discover": discover, "predict": predict}
