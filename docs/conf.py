@@ -20,10 +20,16 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
     "matplotlib.sphinxext.plot_directive",
+    "sphinx_copybutton",
     "extensions",
 ]
 exclude_patterns = ["_build", "gallery/**/*.ipynb", "sg_execution_times.rst"]
 nitpicky = True  # see extensions.nearest for what may stay unresolved
+
+# Copy buttons leave out prompts, and what was printed.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_selector = "div:not(.highlight-text) > div.highlight pre"
 
 # Markdown
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]

@@ -1,6 +1,7 @@
 """What the site needs and no package gives: formulas as MathML, help texts of commands, pages of results and tests."""
 
 import importlib
+import inspect
 import pkgutil
 import pydoc
 import re
@@ -13,10 +14,13 @@ from latex2mathml.converter import convert
 from sphinx.util.nodes import make_refnode
 
 HERE = Path(__file__).parent
-RESULTS, TESTS = HERE.parent / "results", HERE.parent / "tests"
+RESULTS, TESTS, README = HERE.parent / "results", HERE.parent / "tests", HERE.parent / "README.md"
+HELP_WIDTH = 76  # characters that fit beside both sidebars
+#: What functions hand back, and nobody makes: how they are made is left out.
+HANDED_BACK = ("Discovery", "Kept", "LevelForm", "Scan", "Verdict")
 COLON = "\u2236"  # a sign that no docstring has
 API = {  # pages of the reference: title, and modules or packages
-    "discovery": ("Discovery", ["discovery", "level", "kept"]),
+    "discovery": ("Discovery", ["discovery", "scanning", "level", "kept"]),
     "forms": (
         "Forms, groups, representations",
         ["forms", "groups", "reps", "symmetry", "stabiliser", "notation", "terms", "volume"],
@@ -52,7 +56,10 @@ class Commands(Directive):
         from gortho.cli import main
 
         name, *words = self.arguments[0].split()
-        command, context = main, click.Context(main, info_name=name, max_content_width=88, terminal_width=88)
+        command, context = (
+            main,
+            click.Context(main, info_name=name, max_content_width=HELP_WIDTH, terminal_width=HELP_WIDTH),
+        )
         for word in words:
             command = command.commands[word]
             context = click.Context(command, info_name=word, parent=context)
@@ -86,18 +93,35 @@ def modules(name):
 
 
 def public(names):
-    """A table of what `import gortho` offers of these modules, each with the first sentence of its docstring."""
+    """What `import gortho` offers of these modules: a table, then each by itself; modules by their names alone."""
     import gortho
 
-    rows = []
-    for name in gortho.__all__:
+    rows, sections = [], []
+    for name in sorted(
+        gortho.__all__, key=lambda name: inspect.isclass(getattr(gortho, name))
+    ):  # functions first
         value = getattr(gortho, name)
-        home = getattr(value, "__module__", "").removeprefix("gortho.").split(".")[0]
-        if home in names:
-            first = " ".join(value.__doc__.split("\n\n")[0].split()).replace("|", "\\|")
-            place = f"{value.__module__}.{value.__qualname__}"
-            rows.append(f"| {{py:obj}}`gortho.{name} <{place}>` | {as_markdown(first)} |")
-    return ["| name | what it is |\n| --- | --- |", *rows, "", "By module:\n"] if rows else []
+        home = getattr(value, "__module__", value.__name__).removeprefix("gortho.").split(".")[0]
+        if home not in names:
+            continue
+        first = " ".join(value.__doc__.split("\n\n")[0].split()).replace("|", "\\|")
+        if inspect.ismodule(value):
+            rows.append(f"| {{py:mod}}`gortho.{name}` | {as_markdown(first)} |")
+            continue
+        rows.append(f"| {{py:obj}}`{name} <gortho.{name}>` | {as_markdown(first)} |")
+        kind = "autoclass" if inspect.isclass(value) else "autofunction"
+        made = "()" if name in HANDED_BACK else ""
+        members = "   :members:\n" if inspect.isclass(value) else ""
+        sections.append(f"## {name}\n\n```{{eval-rst}}\n.. {kind}:: gortho.{name}{made}\n{members}```\n")
+    return ["| name | what it is |\n| --- | --- |", *rows, "", *sections] if rows else []
+
+
+def elsewhere(module):
+    """The option of automodule that leaves out what the API documents by its public name."""
+    import gortho
+
+    names = [name for name in gortho.__all__ if getattr(getattr(gortho, name), "__module__", "") == module]
+    return f"   :exclude-members: {', '.join(names)}\n" if names else ""
 
 
 def as_markdown(text):
@@ -107,14 +131,25 @@ def as_markdown(text):
 
 def write_pages(app):
     """Pages of the reference; one for every table in results/; one for every file with tests that we name."""
-    automodule = "## {0}\n\n```{{eval-rst}}\n.. automodule:: {0}\n   :members:\n   :ignore-module-all:\n```\n"
-    reference = {}
+    automodule = (
+        "## {0}\n\n```{{eval-rst}}\n.. automodule:: {0}\n   :members:\n   :ignore-module-all:\n{1}```\n"
+    )
+    reference, inside = {}, {}
     for page, (title, names) in API.items():
-        sections = [automodule.format(module) for name in names for module in modules(name)]
-        reference[f"{page}.md"] = "\n".join([f"# {title}\n", *public(names), *sections])
+        offered = public(names)
+        sections = [automodule.format(m, elsewhere(m)) for name in names for m in modules(name)]
+        below = (
+            f"All modules of this part, with their constants: [{title}, by module](../modules/{page}.md).\n"
+        )
+        if offered:
+            reference[f"{page}.md"] = "\n".join([f"# {title}\n", *offered, below])
+        inside[f"{page}.md"] = "\n".join([f"# {title}, by module\n", *sections])
     write(HERE / "api", reference)
+    write(HERE / "modules", inside)
 
     include = "```{{include}} ../../results/{}\n:relative-images:\n```\n"
+    table = re.search(r"^\| question \|.*?\n\n", README.read_text(encoding="utf-8"), re.M | re.S)[0]
+    (HERE / "headline.txt").write_text(table.replace("](results/", "](measured/"), encoding="utf-8")
     write(HERE / "measured", {path.name: include.format(path.name) for path in RESULTS.glob("*.md")})
 
     named = {name for page in HERE.glob("*.md") for name in TEST.findall(page.read_text(encoding="utf-8"))}
@@ -129,7 +164,12 @@ def write_pages(app):
         ]
         if sections:
             pages[f"{path.stem}.md"] = "\n".join(
-                [f"# {place}\n", "The tests of this file that the pages name.\n", *sections]
+                [
+                    "---\norphan: true\n---\n",
+                    f"# {place}\n",
+                    "The tests of this file that the pages name.\n",
+                    *sections,
+                ]
             )
     write(HERE / "tests", pages)
 
@@ -171,6 +211,15 @@ def put_colons_back(app, what, name, obj, options, lines):
     lines[:] = [line.replace(COLON, ":") for line in lines]
 
 
+def shown(name, domain):
+    """Where an object is documented: by its public name, where it has one."""
+    parts = name.split(".")
+    for k in range(1, len(parts)):
+        if (short := ".".join(["gortho", *parts[k:]])) in domain.objects:
+            return short
+    return name
+
+
 def nearest(app, env, node, contnode):
     """Names in docstrings lead to where the object is documented, whatever it is called by.
 
@@ -188,6 +237,9 @@ def nearest(app, env, node, contnode):
         if found is None:
             return None
         name = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', '')}"
+        name = shown(name, domain)
+    elif f"gortho.{target}" in domain.objects:
+        name = f"gortho.{target}"
     else:
         ends = [name for name in domain.objects if name.endswith("." + target)]
         name = ends[0] if len(ends) == 1 else ""

@@ -387,3 +387,10 @@ def test_metric_is_the_inverse_up_to_a_factor():
 def test_bad_learnable_forms(options, message):
     with pytest.raises(ValueError, match=message):
         LearnableForm(**options)
+
+
+def test_a_law_of_rank_one_has_all_its_terms():
+    """What counts as a zero eigenvalue is no bound for the terms."""
+    a = torch.tensor([1.0, -0.3, 0.1], dtype=torch.float64)
+    form = gortho.QuadraticForm(torch.outer(a, a), names=["u", "v", "w"], tolerance=0.5)
+    assert form.group_name.startswith("O(1)") and len(form.terms()) == 6

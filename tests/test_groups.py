@@ -39,7 +39,7 @@ def test_algebra_basis_is_batched():
     together = algebra_basis(torch.stack([f.matrix for f in forms]).reshape(2, 3, 3, 3))
     assert together.shape == (2, 3, 3, 3, 3)
     for X, form in zip(together.flatten(0, 1), forms):
-        torch.testing.assert_close(X, form.group().algebra())
+        torch.testing.assert_close(X, algebra_basis(form.matrix))
 
 
 def test_principal_angles_of_a_turned_plane():
@@ -262,3 +262,15 @@ def test_degenerate_tuples_have_no_frame():
         group.frame(X)
     with pytest.raises(ValueError, match=r"give tuples"):
         group.frame(X[0, 0])
+
+
+@pytest.mark.parametrize("diagonal", [[1.0, 1.0, 1.0], [1.0, -0.09, -0.09, -0.09], [2.0, -3.0]])
+def test_generators_lie_in_planes_of_the_axes(diagonal):
+    """Also where eigenvalues are the same, and eigenvectors any: each mixes two coordinates."""
+    A = torch.diag(torch.tensor(diagonal, dtype=torch.float64))
+    noise = 1e-9 * torch.randn(A.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    generators = QuadraticForm(A + noise + noise.mT).group().algebra()
+    assert all(int((X.abs() > 1e-6).sum()) == 2 for X in generators)
+    flat = generators.flatten(1)
+    torch.testing.assert_close(flat @ flat.mT, torch.eye(len(flat), dtype=torch.float64))
+    assert (generators.mT @ A + A @ generators).abs().max() < 1e-7

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gortho.nn import EquivariantNet, LearnableForm
     from gortho.reps import DirectSum, Tensor
     from gortho.samples import Frame, Samples, derivatives
+    from gortho.scanning import Scan, scan
     from gortho.symmetry import Symmetry
     from gortho.training import fit
 
@@ -36,6 +37,7 @@ _HOMES = {
     "level": ("LevelForm", "level_form"),
     "nn": ("EquivariantNet", "LearnableForm"),
     "reps": ("DirectSum", "Tensor"),
+    "scanning": ("Scan", "scan"),
     "symmetry": ("Symmetry",),
     "testing": (),
     "training": ("fit",),
@@ -68,6 +70,7 @@ __all__ = [
     "OrthogonalGroup",
     "QuadraticForm",
     "Samples",
+    "Scan",
     "Settings",
     "Signature",
     "Symmetry",
@@ -80,6 +83,7 @@ __all__ = [
     "level_form",
     "nn",
     "reps",
+    "scan",
     "spectral_form",
     "survey",
     "testing",

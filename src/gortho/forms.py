@@ -291,7 +291,7 @@ class QuadraticForm:
             left_out = (size < NO_MIXING * scale[:, None] * scale).fill_diagonal_(False)
         else:
             left_out = (size <= torch.as_tensor(half_widths)) & (size < SMALL_TERM * largest)
-        left_out |= size < self.tolerance * largest
+        left_out |= size < min(self.tolerance, ZERO_TOLERANCE) * largest  # rounding, not eigenvalues
         pairs = [(i, j) for i, j in torch.triu_indices(self.n, self.n).T.tolist() if not left_out[i, j]]
         return [(i, j, float(A[i, j]) * (1 if i == j else 2)) for i, j in pairs]
 

@@ -145,8 +145,22 @@ class OrthogonalGroup:
         return (n - zero) * (n - zero - 1) // 2 + zero * n
 
     def algebra(self) -> Tensor:
-        """Orthonormal basis of the Lie algebra so(A), float64 ``(d, n, n)``."""
-        return algebra_basis(self._A, self.form.signature.zero)
+        """Orthonormal basis of the Lie algebra so(A), float64 ``(d, n, n)``; in planes of the axes, if A is diagonal.
+
+        The basis nearest to A⁻¹(E_ij - E_ji), each of length one: for a diagonal A these are orthonormal, and mix two
+        coordinates each. A singular form has more generators, in planes of its eigenvectors.
+        """
+        basis, zero = algebra_basis(self._A, self.form.signature.zero), self.form.signature.zero
+        if zero or not len(basis):
+            return basis
+        n, (i, j) = self.form.n, torch.triu_indices(self.form.n, self.form.n, 1)
+        planes = torch.zeros(len(i), n, n, dtype=basis.dtype, device=basis.device)
+        pair = torch.arange(len(i))
+        planes[pair, i, j], planes[pair, j, i] = 1.0, -1.0
+        wished = torch.linalg.solve(self._A, planes)
+        wished = wished / torch.linalg.matrix_norm(wished)[:, None, None]
+        U, _, Vh = torch.linalg.svd(wished.flatten(1) @ basis.flatten(1).mT)
+        return ((U @ Vh) @ basis.flatten(1)).reshape(basis.shape)
 
     def reference(self, sign: int) -> Tensor:
         """A fixed eigenvector e of A with q(e) = sign, the one with the largest eigenvalue of that sign."""

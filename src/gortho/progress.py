@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 
 from tqdm import tqdm
@@ -113,6 +114,36 @@ def keep_best_on_interrupt() -> Iterator[None]:
             if old is not signal.SIG_IGN:  # it was started so that this does not reach it
                 signal.signal(number, handle)
         yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+@dataclass
+class Asked:
+    """Whether a run was asked to end."""
+
+    asked: bool = False
+
+
+@contextmanager
+def interruptible() -> Iterator[Asked]:
+    """Within: Ctrl-C, and SIGTERM, raise KeyboardInterrupt, and it is remembered that they came."""
+    state = Asked()
+    if threading.current_thread() is not threading.main_thread():
+        yield state
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        state.asked = True
+        raise KeyboardInterrupt
+
+    before = {number: signal.getsignal(number) for number in ENDING}
+    try:
+        for number, old in before.items():
+            if old is not signal.SIG_IGN:
+                signal.signal(number, handle)
+        yield state
     finally:
         for number, old in before.items():
             signal.signal(number, old)

@@ -1,6 +1,6 @@
-"""The command line: `gortho discover`, `level`, `predict`, `check`, `demo`, `reproduce`, `data`, `train`, `app`."""
+"""The command line: `gortho discover`, `scan`, `level`, `predict`, `check`, `app` and others."""
 
-from gortho.cli import browsing, measuring, predicting, searching  # noqa: F401 - they add their commands
+from gortho.cli import browsing, measuring, predicting, scanning, searching  # noqa: F401 - they add their commands
 from gortho.cli.base import EXIT_CODES, EXITS, INTERRUPTED, as_options, main
 from gortho.cli.options import EFFORTS
 from gortho.level.commands import level

@@ -189,8 +189,8 @@ def discover(
         set_like=set_like,
         names=labels,
         look_for="auto" if look_for == "auto" else [name.strip() for name in look_for.split(",")],
-        axial=_numbers("--axial", axial),
-        spaces=_numbers("--spaces", spaces),
+        axial=whole_numbers("--axial", axial),
+        spaces=whole_numbers("--spaces", spaces),
         time_budget=time_budget and max(time_budget - time.perf_counter() + begun, LEAST_SHARE * time_budget),
         known=None if seen.totals is None else seen,
     )
@@ -233,7 +233,7 @@ def demo(ctx: click.Context, seed: int, effort: str, report: Path, save: Path | 
     _hand_over(ctx, found, report, save)
 
 
-def _numbers(option: str, text: str) -> list[int]:
+def whole_numbers(option: str, text: str) -> list[int]:
     """Whole numbers between commas."""
     try:
         return [int(part) for part in text.split(",")] if text else []
@@ -268,12 +268,12 @@ def _survey(file: Path, dask: str | None, quiet: bool, **reading: Any) -> Survey
     def progress(rows: int, total: int | None) -> None:
         bar("reading", rows / total if total else 0.0, f"{rows:,}{f' of {total:,}' if total else ''} rows")
 
-    with interrupted_by_sigterm(), Bar(hidden=quiet) as bar, _client(dask) as client:
+    with interrupted_by_sigterm(), Bar(hidden=quiet) as bar, client_of(dask) as client:
         return survey(file, client=client, progress=progress, **reading)
 
 
 @contextmanager
-def _client(address: str | None) -> Iterator[Any]:
+def client_of(address: str | None) -> Iterator[Any]:
     """A client of the Dask cluster at an address; None without one."""
     if address is None:
         yield None

@@ -26,6 +26,7 @@ from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict, confidence, f
 from gortho.discovery.violation import violation
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
+from gortho.report.words import spoken
 from gortho.samples.frame import form_distance
 from gortho.samples.values import Samples
 
@@ -59,7 +60,7 @@ def answer(
     verdict, (reason, advice), sure = Verdict.UNDERDETERMINED, INTERRUPTED, 0.0
     if comparison is not None and not interrupted:
         evidence = gathered(form, comparison, A, zero, posed, noise)
-        verdict, reason, advice = judge(evidence, candidate.group_name, tolerance)
+        verdict, reason, advice = judge(evidence, spoken(candidate.group_name), tolerance)
         sure = confidence(evidence, verdict)
         seen = None if evidence.broken is None else violation(posed, comparison, A)
         if verdict is Verdict.NONE:
@@ -166,7 +167,7 @@ def _shown(posed: Posed, c: Comparison, network: InFrame | None, form: Quadratic
 
 def _models(c: Comparison, form: QuadraticForm) -> tuple[tuple[Model, str, str], ...]:
     return (
-        (c.own, f"equivariant, {form.group_name}", "respects the form exactly"),
+        (c.own, f"equivariant, {spoken(form.group_name)}", "respects the form exactly"),
         (c.twin, f"best of the invariants ({c.twin.name})", "chosen on validation data"),
         (c.free, f"best of the coordinates ({c.free.name})", "chosen on validation data"),
     )

@@ -35,6 +35,8 @@ def scan(
     rounds = settings.generations if max(part.rank for part in samples.rep.parts) < 2 or harder else 2
     bred: list[Start] = []
     for projection in projections(samples, SCAN, SCAN_SOFT, seed):
+        if bred and clock.over():
+            break
         pool = scored(projection, starts)
         ends = [(start, projection.refine(start.A, QUICK_STEPS)) for _, start in apart(pool, 2, APART)]
         exact = [Start(start.label, at.A) for start, at in ends if at.criterion < NEARLY_EXACT]

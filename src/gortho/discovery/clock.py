@@ -15,6 +15,17 @@ SHARES = {"search": 0.4, "refits": 0.6, "predictor": 0.8, "twins": 1.0, "members
 #: Samples that a second of a budget is enough for, and the least that a budget cuts them to.
 ROWS_PER_SECOND, LEAST_ROWS = 500, 1_000
 BUDGET = "the time budget is not enough for more"
+#: What is never cut takes about so many seconds: smaller budgets are not kept.
+LEAST_BUDGET = 3.0
+
+
+def too_small(budget: float | None) -> list[str]:
+    """A notice where a time budget is too small to be kept."""
+    if budget is None or budget >= LEAST_BUDGET:
+        return []
+    return [
+        f"a time budget of {budget:.2g} s is less than what is never left out takes, about {LEAST_BUDGET:g} s"
+    ]
 
 
 def affordable(budget: float | None, rows: int) -> int:

@@ -18,7 +18,7 @@ from gortho import checks
 from gortho.checkpoints import Ended
 from gortho.discovery.answer import answer, provenance
 from gortho.discovery.classes import class_predictor, compare_classes
-from gortho.discovery.clock import Clock
+from gortho.discovery.clock import Clock, too_small
 from gortho.discovery.defect import noise_of
 from gortho.discovery.find import FoundForm, find_form, refits_of
 from gortho.discovery.large import Survey, allowed
@@ -123,6 +123,7 @@ def discover(
         seed=seed,
         why=limits.why,
     )
+    notices += too_small(time_budget)
     asked = Asked.of(look_for, axial, spaces, samples.rep, samples.points, set_like)
     samples = samples.with_targets(samples.y, even_rep(samples.rep))  # parity is told apart from O(A)
     if known is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gortho.forms import WORD
+from gortho.report.words import spoken
 
 #: Names that LaTeX knows as letters.
 GREEK = re.compile(
@@ -21,7 +22,7 @@ SHOWN = 2_000
 def short(found: Any) -> str:
     """One line: ``<Discovery FOUND: O(1,2), confidence 0.98, 400 samples in 3 dimensions>``."""
     p = found.provenance
-    what = "no form" if found.candidate is None else found.symmetry or found.candidate.group_name
+    what = "no form" if found.candidate is None else spoken(str(found.symmetry or found.candidate.group_name))
     sure = f", confidence {found.confidence:.2f}" if found.form is not None else ""
     return f"<Discovery {found.verdict.name}: {what}{sure}, {p.samples} samples in {p.n} dimensions>"
 
@@ -89,7 +90,7 @@ def as_html(found: Any) -> str:
     form = found.candidate
     if form is not None:
         label = "law" if found.form is not None else "best candidate, not accepted"
-        rows.append(f"<p>{label}: {html.escape(found.law())} [{html.escape(form.group_name)}]</p>")
+        rows.append(f"<p>{label}: {html.escape(found.law())} [{html.escape(spoken(form.group_name))}]</p>")
         rows.append(_matrix(found))
     rows.append(f"<p>why: {html.escape(found.reason)}<br>next: {html.escape(found.advice)}</p>")
     rows += [f"<p>note: {html.escape(notice)}</p>" for notice in found.notices]
@@ -135,7 +136,7 @@ def figure(found: Any) -> Any:
     drawn.colorbar(left.imshow(A, cmap="RdBu_r", vmin=-size, vmax=size), ax=left)
     left.set_xticks(range(len(A)), names)
     left.set_yticks(range(len(A)), names)
-    left.set_title(f"{found.verdict.name}: {found.candidate.group_name}")
+    left.set_title(f"{found.verdict.name}: {spoken(found.candidate.group_name)}")
     values = found.candidate.eigenvalues.numpy()
     half = None if found.eigenvalue_errors is None else found.interval_factor * found.eigenvalue_errors
     middle.errorbar(range(len(values)), values, yerr=half, fmt="o", capsize=3)

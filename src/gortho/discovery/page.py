@@ -6,6 +6,7 @@ import numpy as np
 
 from gortho.discovery.result import Discovery
 from gortho.report import ErrorRow, ProfileRow, ReportData, RestartRow, TwinRow
+from gortho.report.words import spoken
 
 CONFIDENCE_NOTE = (
     "Confidence is the chance that the signature is right, from bootstrap errors of the eigenvalues, the refits' votes "
@@ -46,7 +47,7 @@ def report_data(found: Discovery) -> ReportData:
         confidence_note=CONFIDENCE_NOTE,
         law=found.law(digits=3),
         names=list(found.names),
-        group_name="" if form is None else form.group_name,
+        group_name="" if form is None else spoken(form.group_name),
         signature=None if form is None else tuple(form.signature),  # type: ignore[arg-type]
         matrix=None if form is None else form.matrix.numpy(),
         matrix_low=low,
@@ -74,7 +75,7 @@ def report_data(found: Discovery) -> ReportData:
         if found.free_certificate
         else None,
         restarts=[
-            RestartRow(r.start, r.form.group_name, r.criterion, r.form.cosine(best), r.distance)
+            RestartRow(r.start, spoken(r.form.group_name), r.criterion, r.form.cosine(best), r.distance)
             for r in found.restarts
             if best is not None
         ],

@@ -24,7 +24,7 @@ from gortho.discovery.wider_value import Wider
 from gortho.files import write_whole
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
-from gortho.report.words import with_interval
+from gortho.report.words import moves, spoken, with_interval
 from gortho.samples.door import as_tuples, by_name, split_scalars
 from gortho.symmetry import Symmetry
 from gortho.testing import equivariance_error
@@ -300,7 +300,7 @@ class Discovery:
             how = "nearly respects" if self.approximate else "respects"
             if self.wider is not None:
                 return f"The data {how} {self.wider.name(self.interval_factor)} ({sure})."
-            return f"The data {how} a quadratic form with group {self.candidate.group_name} ({sure})."
+            return f"The data {how} a quadratic form with group {spoken(self.candidate.group_name)} ({sure})."
         return {
             Verdict.NONE: "The data does not respect any quadratic form.",
             Verdict.UNDERDETERMINED: "The data cannot tell whether, or which, quadratic form it respects.",
@@ -318,7 +318,7 @@ class Discovery:
         lines = [f"{self.verdict.name}: {self.headline()}"]
         if self.candidate is not None:
             label = "law" if self.verdict is Verdict.FOUND else "best candidate, not accepted"
-            lines.append(f"  {label}: {self.law()}   [{self.candidate.group_name}]")
+            lines.append(f"  {label}: {self.law()}   [{spoken(self.candidate.group_name)}]")
             lines.append(f"  {self._eigenvalue_words()}")
         if self.wider is not None:
             lines += [_sentences(f"  {line}") for line in self.wider.lines(self.interval_factor)]
@@ -333,7 +333,8 @@ class Discovery:
             lines.append(f"  held-out {told}")
         if self.certificate:
             boost, error = next(reversed(self.certificate.items()))
-            lines.append(f"  equivariance error of the predictor (boosts to {boost:g}): {error:.1e}")
+            how = "" if self.candidate is None else f" ({moves(self.candidate.signature, boost)})"
+            lines.append(f"  equivariance error of the predictor{how}: {error:.1e}")
         lines += [_sentences(f"  note: {notice}") for notice in self.notices]
         return "\n".join(lines)
 

@@ -122,7 +122,8 @@ def first_look(
         done = _different(sorted(done, key=lambda r: r.criterion))
         left = min(len(done), max(keep, math.ceil(left / 2)))
         found = done + found[len(ends) :]
-    return _different(sorted([*found, *sharp_look(looks[-1], suggested)], key=lambda r: r.criterion))
+    sharp = [] if clock.over() else sharp_look(looks[-1], suggested)
+    return _different(sorted([*found, *sharp], key=lambda r: r.criterion))
 
 
 def sharp_look(projection: Projection, starts: list[Start]) -> list[Restart]:
@@ -270,7 +271,8 @@ def _attempt(
     suggested = [start for start in starts if start.label != "white"]
     ends = first_look(samples, bred, suggested, seed, settings.workers, clock)
     progress(done + 0.3 / ATTEMPTS, ends[0].A)
-    finals = last_look(samples, ends, settings.finalists, seed, settings.workers)
+    finalists = 1 if clock.over() else settings.finalists
+    finals = last_look(samples, ends, finalists, seed, settings.workers)
     return Search(finals[0].A, kind, tuple(finals))
 
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import functools
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
+from threadpoolctl import threadpool_limits
 
 T = TypeVar("T")
+
+#: How often workers look whether the process that started them is still there.
+PARENT_SECONDS = 1.0
 
 
 @contextmanager
@@ -17,7 +26,8 @@ def one_thread() -> Iterator[None]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with threadpool_limits(1):  # of numpy and scipy: the last digit depends on their number
+            yield
     finally:
         torch.set_num_threads(threads)
 
@@ -34,3 +44,36 @@ def each(function: Callable[..., T], arguments: Sequence[tuple[Any, ...]], worke
 def _on_one_thread(function: Callable[..., T], given: tuple[Any, ...]) -> T:
     torch.set_num_threads(1)
     return function(*given)
+
+
+def as_done(function: Callable[..., T], arguments: Iterable[tuple[Any, ...]], workers: int) -> Iterator[T]:
+    """The values of the function as they are done, in any order, on the pool that joblib is set to.
+
+    Arguments are taken when a worker is free. Workers of this machine end with the process that started them, and
+    leave Ctrl-C to it; closing the iterator ends them.
+    """
+    from joblib import Parallel, delayed
+
+    pool = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
+    parent = os.getpid()
+    return pool(delayed(_apart)(function, given, parent) for given in arguments)
+
+
+def _apart(function: Callable[..., T], given: tuple[Any, ...], parent: int) -> T:
+    _serve(parent)
+    with one_thread():
+        return function(*given)
+
+
+@functools.cache
+def _serve(parent: int) -> None:
+    """Make this process a worker of its parent, if it is one."""
+    if os.getppid() == parent and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(PARENT_SECONDS)
+    os._exit(1)  # nobody is left to take what it works on

@@ -137,6 +137,28 @@ def _kind(generator: Array) -> str:
     return "boost" if abs(values.real.sum()) < 1e-3 * largest else "stretch"
 
 
+def spoken(group: str) -> str:
+    """The name of a group in a sentence.
+
+    >>> spoken("O(3) ⋉ degenerate 1")
+    'O(3), blind to 1 direction'
+    """
+    blind = r", blind to \1 direction"
+    return re.sub(r" ⋉ degenerate (\d+)", lambda m: m.expand(blind) + "s" * (m[1] != "1"), group)
+
+
+def moves(signature: Sequence[int], boost: float) -> str:
+    """What the elements of a group do, up to a size: words for how far an equivariance was tested.
+
+    >>> moves((3, 0, 0), 3), moves((1, 3, 0), 3)
+    ('rotations', 'boosts to 3')
+    """
+    positive, negative, zero = signature
+    if positive and negative:
+        return f"boosts to {boost:g}"
+    return f"rotations and shears to {boost:g}" if zero else "rotations"
+
+
 def shorten(text: str, length: int) -> str:
     """Cut a text which is too long for its place.
 

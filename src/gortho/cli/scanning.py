@@ -1,0 +1,157 @@
+"""The command `gortho scan`: many targets, one table."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gortho.cli.base import EXITS, INTERRUPTED, as_options, main
+from gortho.cli.options import EFFORTS, JSON, QUIET
+from gortho.cli.searching import client_of, discover, whole_numbers
+from gortho.progress import Bar
+
+if TYPE_CHECKING:
+    from gortho.scanning import Scan
+    from gortho.scanning.row import Row
+
+#: What `gortho discover` has, too, and what holds for each target.
+SHARED = (
+    *(
+        "file",
+        "x",
+        "y",
+        "scalars",
+        "scalars_per_point",
+        "points",
+        "decimal",
+        "output",
+        "errors",
+        "weight",
+        "y_error",
+    ),
+    *(
+        "tolerance",
+        "drop",
+        "dropna",
+        "derivative",
+        "by",
+        "set_like",
+        "names",
+        "look_for",
+        "axial",
+        "spaces",
+        "seed",
+    ),
+    *("time_budget", "max_samples", "dask", "effort"),
+)
+
+
+@main.command(
+    params=[option for option in discover.params if option.name in SHARED],
+    epilog=EXITS,
+    short_help="Try many targets, or many files: one table.",
+)
+@click.option(
+    "--targets",
+    metavar="NAMES",
+    help="Columns to try, as E,T:p; groups between semicolons, as Fx:Fz;vx:vz, for outputs of several numbers. All "
+    "columns with numbers by default.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder of the table: FILE-scan by default."
+)
+@click.option("--reports", is_flag=True, help="Write a report of each target, and link it in the table.")
+@click.option("--retry", is_flag=True, help="Try targets again that ended with an error.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=None,
+    metavar="N",
+    help="Processes, a target each: as many as there are cores, by default. The same table for any number.",
+)
+@JSON
+@QUIET
+@click.pass_context
+def scan(
+    ctx: click.Context,
+    file: Path,
+    targets: str | None,
+    out: Path | None,
+    reports: bool,
+    retry: bool,
+    workers: int | None,
+    dask: str | None,
+    effort: str,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Try every column with numbers in FILE as the target of the same vectors; or every file, if FILE is a folder.
+
+    Columns of x, scalars, weights and errors are no targets; constant columns, row numbers and dates are left out, and
+    named. The table, sorted by verdict and confidence, goes to DIR/table.csv and DIR/table.html. Rows are kept as they
+    come: after Ctrl-C, or a crash, the same command goes on. In --y-error, {} stands for the target. The time budget is
+    that of each target.
+
+    \b
+    Examples:
+      gortho scan events.parquet --x E,px:pz --reports
+      gortho scan events.csv --x E,px:pz --targets mass,t:w --y-error {}_err
+      gortho scan runs --y label --output class --dask tcp://head:8786
+    """
+    import gortho
+
+    options = {
+        name: value for name, value in options.items() if not (value is None or value is False or value == "")
+    }
+    names = options.pop("names", None)
+    for name in ("axial", "spaces"):
+        if name in options:
+            options[name] = whole_numbers(f"--{name}", options[name])
+    if names is not None:
+        options["names"] = [name.strip() for name in names.split(",")]
+    folder = out or Path(f"{file.name.split('.')[0] or 'here'}-scan")
+
+    def watch(done: int, total: int, row: Row) -> None:
+        bar(f"{done} of {total}", done / total, f"{row.target}: {row.verdict} {row.group or row.reason}")
+
+    try:
+        with Bar(hidden=quiet) as bar, client_of(dask) as client:
+            found = gortho.scan(
+                file,
+                targets=targets,
+                out=folder,
+                workers=workers,
+                client=client,
+                reports=reports,
+                retry=retry,
+                settings=gortho.Settings(**EFFORTS[effort]),
+                progress=watch,
+                **options,
+            )
+    except KeyboardInterrupt:
+        click.echo(f"Interrupted: the rows so far are in {folder}, and the same command goes on.", err=True)
+        ctx.exit(INTERRUPTED)
+    _tell(found, folder, as_json)
+
+
+def _tell(found: Scan, folder: Path, as_json: bool) -> None:
+    if as_json:
+        content = {
+            "rows": [
+                row | {"report": row["report"] or None}
+                for row in json.loads(found.table.to_json(orient="records"))
+            ],
+            "left_out": found.left_out,
+            "expected_wrong": found.expected_wrong,
+        }
+        click.echo(json.dumps(content, indent=1, allow_nan=False))
+    else:
+        click.echo(as_options(str(found)))
+    for name in ("table.csv", "table.html"):
+        if (folder / name).exists():
+            click.echo(f"Table: {folder / name}", file=sys.stderr if as_json else None)

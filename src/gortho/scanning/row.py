@@ -1,0 +1,158 @@
+"""One target: read, searched, judged, and told as a row. What goes wrong becomes a row, too."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from gortho.scanning.targets import Target
+
+#: Options that say how files are read, and those that say how forms are searched for.
+READING = (
+    *(
+        "x",
+        "y",
+        "scalars",
+        "points",
+        "output",
+        "scalars_per_point",
+        "decimal",
+        "max_samples",
+        "weight",
+        "y_error",
+    ),
+    *("derivative", "by", "drop", "dropna", "time_budget"),
+)
+SEARCH = ("errors", "tolerance", "set_like", "names", "settings", "look_for", "axial", "spaces")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was found of one target.
+
+    Attributes:
+        target: its columns, or its file.
+        verdict: FOUND, NONE, UNDERDETERMINED, or ERROR with the message in ``reason``.
+        confidence: how often such answers are right.
+        group: the symmetry, where it is FOUND; ``law`` is its form.
+        error: of the predictor on held-out samples, as a share of the variance (of classes, of their log loss).
+        defect_low, defect_high: how exactly the form is kept: an interval of the share of variance it cannot express.
+        samples: how many were used.
+        reason: why this verdict.
+        report: the page of this target, from the folder of the table.
+        key: fingerprint of the data and the options.
+        seconds: how long it took.
+        answer: the whole answer, as ``gortho discover --json`` prints it.
+    """
+
+    target: str
+    verdict: str
+    confidence: float = 0.0
+    group: str = ""
+    law: str = ""
+    error: float | None = None
+    defect_low: float | None = None
+    defect_high: float | None = None
+    samples: int = 0
+    reason: str = ""
+    report: str = ""
+    key: str = ""
+    seconds: float = 0.0
+    answer: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def failed(cls, target: str, key: str, why: str, seconds: float = 0.0) -> Row:
+        """The row of a target that could not be answered."""
+        return cls(target, "ERROR", reason=why, key=key, seconds=seconds)
+
+    @classmethod
+    def read(cls, content: dict[str, Any]) -> Row:
+        """A row as `asdict` wrote it; TypeError where it is none."""
+        return cls(**{f.name: content[f.name] for f in fields(cls) if f.name in content})
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A row, and the page of its report where one is wanted."""
+
+    row: Row
+    page: str = ""
+
+
+def answer(target: Target, key: str, options: dict[str, Any], seed: int, page: bool) -> Answered:
+    """Read, search and judge: the same, by the same seed, as `gortho discover` does with this target."""
+    begun = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of libraries; what matters is in the notices
+            return _answer(target, key, options, seed, page, begun)
+    except Exception as error:  # one bad target must not stop the others
+        why = str(error) if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {error}"
+        return Answered(Row.failed(target.name, key, why.strip(), time.perf_counter() - begun))
+
+
+def _answer(
+    target: Target, key: str, options: dict[str, Any], seed: int, page: bool, begun: float
+) -> Answered:
+    from gortho.discovery.discover import discover
+    from gortho.discovery.large import survey
+    from gortho.report.words import spoken
+    from gortho.runs import remembered, scalars_of, summary
+
+    reading = {name: options[name] for name in READING if name in options}
+    own = {"x": target.x, "y": target.y, "y_error": target.y_error}
+    reading |= {name: list(v) if isinstance(v, tuple) else v for name, v in own.items() if v is not None}
+    seen = survey(target.file, seed=seed, **reading)
+    data, budget = seen.data, options.get("time_budget")
+    search = {name: options[name] for name in SEARCH if name in options}
+    found = discover(
+        data.X,
+        data.y,
+        seed=seed,
+        output=options.get("output", "scalar"),
+        max_samples=options.get("max_samples"),
+        scalars=scalars_of(data),
+        sample_weight=None if data.y_error is not None else data.weights,
+        y_error=data.y_error,
+        known=None if seen.totals is None else seen,
+        time_budget=None if budget is None else max(budget - (time.perf_counter() - begun), budget / 4),
+        **{"names": data.names} | search,
+    )
+    found = remembered(found, data)
+    row = Row(
+        target.name,
+        found.verdict.name,
+        found.confidence,
+        spoken(str(found.symmetry or "")),
+        found.law() if found.form is not None else "",
+        found.peers[0].relative_mse if found.peers else None,
+        None if found.evidence is None else found.defect.low,
+        None if found.evidence is None else found.defect.high,
+        samples=found.provenance.samples,
+        reason=found.reason,
+        key=key,
+        seconds=time.perf_counter() - begun,
+        answer=summary(found),
+    )
+    return Answered(row, _page(found) if page else "")
+
+
+def _page(found: Any) -> str:
+    from gortho.discovery.page import report_data
+    from gortho.report import render
+
+    return render(report_data(found))
+
+
+def with_report(row: Row, report: str) -> Row:
+    """The row with the place of its page."""
+    return replace(row, report=report)
+
+
+def as_content(row: Row) -> dict[str, Any]:
+    """The row for the log, as JSON takes it."""
+    from gortho.runs import plain
+
+    return plain(asdict(row))

@@ -1,0 +1,217 @@
+"""`scan`: which targets are left to do, a pool that does them, and the table of all."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gortho import checks
+from gortho.checkpoints import write_whole
+from gortho.discovery.settings import Settings
+from gortho.progress import interruptible
+from gortho.samples.errors import DataError
+from gortho.samples.wanted import Columns
+from gortho.scanning.log import Log, fingerprints
+from gortho.scanning.row import READING, SEARCH, Answered, Row, answer, with_report
+from gortho.scanning.table import Scan
+from gortho.scanning.targets import Target, Targets, targets_of
+
+
+def scan(
+    path: str | os.PathLike[str],
+    x: Columns = None,
+    targets: Columns | Sequence[Sequence[str]] = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    client: Any = None,
+    reports: bool = False,
+    retry: bool = False,
+    seed: int = 0,
+    settings: Settings | None = None,
+    progress: Callable[[int, int, Row], None] | None = None,
+    **options: Any,
+) -> Scan:
+    """Try every numeric column of a file as the target of the same vectors, or every file of a folder.
+
+    Args:
+        path: a file, or a folder each file of which is a target.
+        x: the columns of the vectors, as in `gortho.survey`.
+        targets: columns to try, ``"E,T:p"``; lists of columns, or groups between semicolons, for outputs of several
+            numbers. By default all with numbers that are nothing else, without constants, row numbers and dates.
+        out: folder for ``rows.jsonl``, ``table.csv``, ``table.html`` and ``reports``. Rows are kept there as they
+            come: the same call goes on where it was stopped.
+        workers: processes; as many as there are cores, by default.
+        client: a `dask.distributed.Client`, whose workers read the files by the same paths. Other backends of joblib
+            work within ``joblib.parallel_config(...)``.
+        reports: whether each target gets the page that `Discovery.to_html` writes.
+        retry: whether targets that ended with an error are tried again.
+        seed: of each search. The table is the same for any number of workers.
+        settings: sizes of each search.
+        progress: called with the rows done, all targets, and the last row.
+        options: of `gortho.survey` (points, output, scalars, weight, y_error, dropna, …) and of `gortho.discover`
+            (errors, tolerance, look_for, time_budget, …), for each target. In y_error, ``{}`` stands for the target.
+
+    A target that fails becomes a row with its error. Ctrl-C and SIGTERM cost the targets in work, and raise
+    KeyboardInterrupt once the table is written.
+    """
+    path, seed = Path(path).expanduser(), checks.seed(seed)
+    given = _checked(options) | {"x": x}
+    if settings is not None:
+        given["settings"] = replace(settings, workers=1)
+    reading = dict.fromkeys(READING) | {"output": "scalar", "decimal": "."} | given
+    if not path.exists():
+        raise DataError(f"{path} does not exist: check the name and the current directory, {Path.cwd()}")
+    chosen = targets_of(path, targets, reading)
+    folder = None if out is None else Path(out)
+    if reports and folder is None:
+        raise ValueError("reports=True needs a folder to write them to: give out=")
+    keys = fingerprints(chosen.all, given, seed)
+    log = None if folder is None else Log(folder / "rows.jsonl")
+    if folder is not None:
+        (folder / "reports" if reports else folder).mkdir(parents=True, exist_ok=True)
+    rows = _done(log, keys, folder, reports, retry)
+    pages = _page_names(chosen.all) if reports else {}
+    todo = [target for target in chosen.all if target.name not in rows]
+    try:
+        with interruptible() as stop, _backend(client):
+            for one in _answers(todo, keys, given, seed, reports, _workers(workers, client)):
+                if stop.asked:  # a search that was cut short is no answer
+                    raise KeyboardInterrupt
+                row = _keep(one, log, folder, pages)
+                rows[row.target] = row
+                if progress is not None:
+                    progress(len(rows), len(chosen.all), row)
+    finally:
+        found = _table(rows, chosen, path, folder)
+    return found
+
+
+def _checked(options: dict[str, Any]) -> dict[str, Any]:
+    known = {*READING, *SEARCH} - {"x", "settings"}
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            raise TypeError(f"scan has no option {name!r}" + (f": did you mean {near[0]!r}?" if near else ""))
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _workers(workers: int | None, client: Any) -> int:
+    if workers is not None:
+        return checks.whole(workers, "workers", 1)
+    from joblib import cpu_count
+    from joblib.parallel import get_active_backend
+
+    asked = get_active_backend()[1]  # of a joblib.parallel_config around this call
+    return -1 if client is not None else cpu_count() if asked in (None, 1) else asked
+
+
+@contextmanager
+def _backend(client: Any) -> Iterator[None]:
+    """Within: joblib's pools are those of a Dask cluster, where there is one."""
+    if client is None:
+        yield
+        return
+    from joblib import parallel_config
+
+    with parallel_config(backend="dask", client=client):
+        yield
+
+
+def _done(
+    log: Log | None, keys: dict[str, str], folder: Path | None, reports: bool, retry: bool
+) -> dict[str, Row]:
+    """The rows that an earlier scan has left, by their targets."""
+    if log is None or folder is None:
+        return {}
+    kept = log.rows()
+    rows = {name: kept[key] for name, key in keys.items() if key in kept}
+    return {
+        name: row
+        for name, row in rows.items()
+        if (
+            not retry
+            if row.verdict == "ERROR"
+            else not reports or (row.report and (folder / row.report).exists())
+        )
+    }
+
+
+def _page_names(targets: Sequence[Target]) -> dict[str, str]:
+    """A name of a file for each target's report, no two alike on any system."""
+    names: dict[str, str] = {}
+    for target in targets:
+        stem = re.sub(r"[^\w.+-]+", "_", target.name)[:80]
+        taken, k = {name.lower() for name in names.values()}, 1
+        while (name := f"reports/{stem}{f'-{k}' if k > 1 else ''}.html").lower() in taken:
+            k += 1
+        names[target.name] = name
+    return names
+
+
+def _answers(
+    targets: Sequence[Target],
+    keys: dict[str, str],
+    options: dict[str, Any],
+    seed: int,
+    page: bool,
+    workers: int,
+) -> Iterator[Answered]:
+    """The answers as they come. A worker that dies, of memory for example, does not take the other targets along."""
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    from gortho.discovery.workers import as_done
+
+    left = {target.name: target for target in targets}
+    alone: list[Target] = []
+    while left or alone:
+        begun: list[str] = []
+        batch = [alone.pop()] if alone else list(left.values())
+        single = not left or batch[0].name not in left
+
+        def arguments(batch: list[Target] = batch, begun: list[str] = begun) -> Iterator[tuple[Any, ...]]:
+            for target in batch:
+                begun.append(target.name)
+                yield target, keys[target.name], options, seed, page
+
+        try:
+            with closing(as_done(answer, arguments(), workers)) as answers:  # type: ignore[type-var]
+                for one in answers:
+                    left.pop(one.row.target, None)
+                    begun.remove(one.row.target)
+                    yield one
+        except TerminatedWorkerError as error:
+            if single:
+                why = f"its process was ended, for want of memory perhaps ({type(error).__name__})"
+                yield Answered(Row.failed(batch[0].name, keys[batch[0].name], why))
+            else:  # one of these did it: each gets a pool of its own
+                alone = [left.pop(name) for name in begun]
+
+
+def _keep(one: Answered, log: Log | None, folder: Path | None, pages: dict[str, str]) -> Row:
+    """Write the report, then the row: a row in the log has its report."""
+    row = one.row
+    if one.page and folder is not None:
+        row = with_report(row, pages[row.target])
+        write_whole(folder / row.report, lambda place: place.write_text(one.page, encoding="utf-8"))
+    if log is not None:
+        log.add(row)
+    return row
+
+
+def _table(rows: dict[str, Row], chosen: Targets, path: Path, folder: Path | None) -> Scan:
+    """The table of the rows there are, written where there is a place for it."""
+    found = Scan.of(
+        rows.values(), left_out=chosen.left_out, source=path.name, folder=folder, wanted=len(chosen.all)
+    )
+    if folder is not None:
+        found.to_csv(folder / "table.csv")
+        with suppress(ImportError):  # without the extra there is the CSV
+            found.to_html(folder / "table.html")
+    return found

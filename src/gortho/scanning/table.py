@@ -1,0 +1,118 @@
+"""`Scan`: the rows in their order, as text, data frame, CSV and HTML; how many of the answers to expect wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gortho.checkpoints import write_whole
+from gortho.scanning.row import Row
+
+#: Verdicts in the order of the table.
+ORDER = ("FOUND", "NONE", "UNDERDETERMINED", "ERROR")
+#: Columns of the table. Seconds are in the log only, so that the same scan gives the same table.
+COLUMNS = (
+    *("target", "verdict", "confidence", "group", "law", "error", "defect_low", "defect_high", "samples"),
+    *("reason", "report"),
+)
+#: Characters of a law in the printed table.
+LAW = 60
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a scan found.
+
+    Attributes:
+        rows: one for each target: FOUND first, then NONE, UNDERDETERMINED and ERROR; the surest first.
+        left_out: columns or files that were not tried, with the reason.
+        source: the file or folder.
+        folder: where the table is written; None if it is not.
+        wanted: how many targets there are; more than rows where the scan was interrupted.
+    """
+
+    rows: tuple[Row, ...]
+    left_out: dict[str, str] = field(default_factory=dict)
+    source: str = ""
+    folder: Path | None = None
+    wanted: int = 0
+
+    @classmethod
+    def of(cls, rows: Any, **more: Any) -> Scan:
+        """From rows in any order."""
+        return cls(tuple(sorted(rows, key=_place)), **more)
+
+    @property
+    def table(self) -> Any:
+        """The rows as a pandas data frame."""
+        import pandas as pd
+
+        return pd.DataFrame([[getattr(row, name) for name in COLUMNS] for row in self.rows], columns=COLUMNS)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows have each verdict."""
+        found = Counter(row.verdict for row in self.rows)
+        return {verdict: found[verdict] for verdict in ORDER if found[verdict]}
+
+    @property
+    def expected_wrong(self) -> float:
+        """How many of the FOUND to expect wrong, by their confidences: the sum of 1 - confidence."""
+        return sum(1 - row.confidence for row in self.rows if row.verdict == "FOUND")
+
+    def doubt(self) -> str:
+        """The same in words, for a reader of many answers at once."""
+        found = self.counts.get("FOUND", 0)
+        if not found:
+            return "Nothing was FOUND, so no FOUND is wrong."
+        return (
+            f"By their confidences, about {self.expected_wrong:.2g} of the {found} FOUND are expected to be wrong. "
+            "Where few targets have a form at all, more are: try those you rely on with new data."
+        )
+
+    def headline(self) -> str:
+        """The counts in one line."""
+        told = ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items()) or "no rows yet"
+        rest = self.wanted - len(self.rows)
+        return f"{self.source}: {told}" + (f"; {rest} targets are not done" if rest > 0 else "")
+
+    def __str__(self) -> str:
+        width = max([len(row.target) for row in self.rows], default=0)
+        lines = [self.headline()]
+        for row in self.rows:
+            sure = f"{100 * row.confidence:5.1f} %" if row.confidence else " " * 7
+            told = f"{row.group}  {_cut(row.law, LAW)}" if row.group else _cut(row.reason, LAW)
+            lines.append(f"  {row.target:<{width}}  {row.verdict:<15} {sure}  {told}".rstrip())
+        if self.left_out:
+            lines.append("left out: " + "; ".join(f"{name} ({why})" for name, why in self.left_out.items()))
+        return "\n".join([*lines, self.doubt()])
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write the table as CSV."""
+        path = Path(path)
+        write_whole(path, lambda place: self.table.to_csv(place, index=False))
+        return path
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write the table as one self-contained page, to sort and to search (extra ``report``)."""
+        from gortho.scanning.page import page
+
+        path = Path(path)
+        text = page(self)
+        write_whole(path, lambda place: place.write_text(text, encoding="utf-8"))
+        return path
+
+    def _repr_html_(self) -> str:
+        return self.table[list(COLUMNS[:6])].to_html(index=False) + f"<p>{self.doubt()}</p>"
+
+
+def _place(row: Row) -> tuple[Any, ...]:
+    """Where a row stands: by verdict, confidence, error and name."""
+    error = float("inf") if row.error is None else row.error
+    return ORDER.index(row.verdict), -row.confidence, error, row.target
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
