@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint docs clean
+.PHONY: demo test lint docs dist clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml constraints.txt
@@ -29,6 +29,12 @@ test: .venv/ready lint  ## lint, types, doctests and all tests that take seconds
 docs: .venv/docs-ready  ## the site in docs/_build/html, examples run once, warnings are errors
 	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 	$(BIN)/python -m pytest tests/test_docs.py -k site
+
+dist: .venv/ready  ## wheel and source archive in dist/, each installed elsewhere and tried out there
+	rm -rf dist build
+	$(BIN)/python -c 'from setuptools import build_meta as make; make.build_sdist("dist"); make.build_wheel("dist")'
+	rm -rf build
+	GORTHO_DIST=dist $(BIN)/python -m pytest tests/test_dist.py -m slow
 
 clean:
 	rm -rf .venv build dist docs/_build docs/api docs/gallery docs/measured docs/tests *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,7 +2,8 @@
 
 Both take the same points with one scalar each and put out an n x n matrix; a step is forward, backward and AdamW.
 The MLP has three hidden layers with SiLU on the flattened input; the exact network has depth 2 (a layer in, and
-two gated blocks). At the base size both are measured compiled (torch.compile) and not. Steps of the two are
+two gated blocks). At the base size and with 64 points both are measured compiled (torch.compile) and not. Sets of more
+than 12 points meet their pairs in message sums (`gortho.nn.sets`). Steps of the two are
 interleaved and the medians of their CPU seconds compared, on one thread unless told otherwise, because machines
 are noisy.
 """
@@ -91,6 +92,7 @@ def main() -> None:
         print(f"base {BASE}, {row['mode']}: ratio {row['ratio']}", flush=True)
     if options.base_only:
         return
+    rows.append(measure(max(5, options.repetitions // 3), options.width, True, **{**BASE, "points": 64}))
     for axis, values in GROWTH.items():
         rows += [
             measure(max(5, options.repetitions // 3), options.width, **{**BASE, axis: v}) for v in values

@@ -18,12 +18,13 @@ import torch
 from torch import Tensor
 
 import gortho
-from gortho.nn import LearnableForm
-from gortho.toptag import kernels, samples
+from gortho.nn import LearnableForm, kernels, pairs
+from gortho.toptag import samples
+from gortho.toptag.axes import SPURIONS
 from gortho.toptag.blind import find_form
 from gortho.toptag.frames import hidden_frame, label_free, minkowski_in, seen
-from gortho.toptag.tagger import SPURIONS, Tagger
-from gortho.toptag.train import Sample, Stepper, evaluate, train
+from gortho.toptag.tagger import Tagger
+from gortho.toptag.train import Sample, evaluate, stepper, train
 
 MODES = {  # name: (fused kernel, compiled, CUDA graph)
     "eager": (False, False, False),
@@ -119,7 +120,7 @@ def throughput(options: argparse.Namespace, device: torch.device) -> None:
             torch.manual_seed(0)
             net = make(options, fused=fused).to(device)
             net.calibrate(data.x, data.mask)
-            step = Stepper(
+            step = stepper(
                 net, data, batch, lr=1e-3, amp=options.amp, compile=compiled, graph=graph, drop=options.drop
             )
             if cuda:
@@ -189,7 +190,7 @@ def check(options: argparse.Namespace, device: torch.device) -> None:
             inputs = [weight, ends] + ([left, right] if form else [])  # noqa: B023
             for t in inputs:
                 t.requires_grad_()
-            r = kernels.messages(left, right, scales, weight, ends, real.to(left.dtype), fused)  # noqa: B023
+            r = pairs.messages(left, right, scales, weight, ends, real.to(left.dtype), fused)  # noqa: B023
             return [r.detach(), *torch.autograd.grad(r, inputs, grad)]
 
         given = (left, right, scales, weight, ends, grad)

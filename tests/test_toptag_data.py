@@ -1,6 +1,5 @@
 """Jets for top tagging: the detector's numbers, the container, the reference files, and the making of jets."""
 
-import hashlib
 import json
 import multiprocessing
 import shutil
@@ -13,11 +12,12 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+from gortho.files import only_writer
 from gortho.samples import DataError
 from gortho.toptag import (
     Jets,
     JetsWriter,
-    Settings,
+    Production,
     events,
     generate,
     import_reference,
@@ -263,13 +263,30 @@ def same(a, b):
 def test_jets_on_disk(jets, tmp_path):
     stored = jets.save(tmp_path / "set", note="made up")
     assert same(stored, jets) and np.array_equal(stored.pthat, jets.pthat)
-    assert isinstance(stored.momenta, np.memmap) and stored.meta["note"] == "made up"
+    assert stored.meta["note"] == "made up"
     stored.verify()
-    meta = json.loads((tmp_path / "set" / "meta.json").read_text())
-    content = (tmp_path / "set" / "momenta.npy").read_bytes()
-    assert meta["files"]["momenta.npy"]["sha256"] == hashlib.sha256(content).hexdigest()
-    assert np.array_equal(np.load(tmp_path / "set" / "momenta.npy"), jets.momenta)
-    assert not list((tmp_path / "set").glob("*.part"))
+    assert [file.name for file in (tmp_path / "set").iterdir()] == ["jets.parquet"]
+
+
+def test_any_reader_of_parquet_reads_jets(jets, tmp_path):
+    jets.save(tmp_path / "set")
+    frame = pd.read_parquet(tmp_path / "set" / "jets.parquet")
+    assert list(frame.columns) == ["px", "py", "pz", "label", "split", "pthat"] and len(frame) == 30
+    own = slice(jets.offsets[7], jets.offsets[8])
+    assert np.array_equal(frame.px[7], jets.momenta[own, 0]) and frame.label[7] == 1
+    frame.drop(columns="pthat").to_parquet(
+        tmp_path / "other.parquet", row_group_size=7
+    )  # and any writer writes them
+    again = Jets.open(tmp_path / "other.parquet")
+    assert same(again, jets) and again.pthat is None
+
+
+def test_pieces_of_any_size_make_the_same_jets(jets, tmp_path, monkeypatch):
+    monkeypatch.setattr("gortho.toptag.jets.BLOCK", 7)
+    assert same(jets.save(tmp_path / "set"), jets)
+    jets.verify()
+    jets.momenta[jets.offsets[25], 0] = np.nan
+    fails(jets.verify, "constituent 0 of jet 25", "not finite")
 
 
 def test_rows_of_jets(jets):
@@ -315,33 +332,64 @@ def test_jets_from_npz(jets, tmp_path):
     fails(lambda: Jets.from_npz(tmp_path / "no.npz"), "does not exist")
 
 
-def test_damaged_directories(jets, tmp_path):
+def test_damaged_files(jets, tmp_path):
     path = tmp_path / "set"
     fails(lambda: Jets.open(path), "does not exist")
     jets.save(path)
-    content = (path / "momenta.npy").read_bytes()
-    (path / "momenta.npy").write_bytes(content[:-1] + b"\x01")
-    fails(Jets.open(path).verify, "momenta.npy has changed", "SHA-256")
-    (path / "momenta.npy").write_bytes(content[:-5])
-    fails(lambda: Jets.open(path), "momenta.npy", f"{len(content) - 5} bytes", str(len(content)))
-    (path / "momenta.npy").unlink()
-    fails(lambda: Jets.open(path), "no momenta.npy")
-    (path / "meta.json").write_text('{"format": "other"}')
-    fails(lambda: Jets.open(path), "'other'")
-    (path / "meta.json").write_text("{")
-    fails(lambda: Jets.open(path), "not JSON")
-    (path / "meta.json").unlink()
-    fails(lambda: Jets.open(path), "no meta.json", "not finished")
+    file = path / "jets.parquet"
+    content = file.read_bytes()
+    for at in (100, len(content) // 3):  # a flipped bit in a page
+        file.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        fails(lambda: Jets.open(path), "jets.parquet", "cut or damaged", "make it again")
+    file.write_bytes(content[:-5])
+    fails(lambda: Jets.open(path), "cut or damaged")
+    file.unlink()
+    fails(lambda: Jets.open(path), "no jets.parquet", "not finished")
+    np.save(path / "momenta.npy", jets.momenta)
+    fails(lambda: Jets.open(path), "gortho 0.1", "np.savez", "import jets.npz")
 
 
-def test_a_writer_that_does_not_finish_leaves_nothing_to_read(jets, tmp_path):
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        (lambda f: f.drop(columns="pz"), ["no column 'pz'"]),
+        (lambda f: f.assign(px=1.0), ["does not hold jets", "lists of numbers"]),
+        (lambda f: f.assign(py=f.py[::-1].to_numpy()), ["different lengths"]),
+    ],
+)
+def test_tables_that_hold_no_jets(change, parts, jets, tmp_path):
+    jets.save(tmp_path)
+    change(pd.read_parquet(tmp_path / "jets.parquet")).to_parquet(tmp_path / "bad.parquet")
+    fails(lambda: Jets.open(tmp_path / "bad.parquet"), "bad.parquet", *parts)
+
+
+def test_older_directories_and_archives_become_parquet(jets, tmp_path):
+    """As the error about them says."""
+    for name in ("momenta", "offsets", "label"):
+        np.save(tmp_path / f"{name}.npy", getattr(jets, name))
+    archive = tmp_path / "jets.npz"
+    np.savez(archive, **{file.stem: np.load(file) for file in tmp_path.glob("*.npy")})
+    arguments = ["import", str(archive), str(tmp_path / "out")]
+    result = CliRunner().invoke(toptag, arguments)
+    assert result.exit_code == 0 and "30 jets (30 train" in result.output, result.output
+    assert np.array_equal(Jets.open(tmp_path / "out").momenta, jets.momenta)
+    again = CliRunner().invoke(toptag, arguments)
+    assert isinstance(again.exception, DataError) and "holds a data set already" in str(again.exception)
+
+
+def test_a_writer_that_does_not_finish_leaves_what_was_there(jets, tmp_path):
     jets.save(tmp_path / "set")
-    with pytest.raises(KeyboardInterrupt), JetsWriter(tmp_path / "set") as writer:
+    for error in (KeyboardInterrupt, DataError):
+        with pytest.raises(error), JetsWriter(tmp_path / "set" / "jets.parquet") as writer:
+            writer.append(jets.momenta, jets.counts, jets.label, jets.split_code)
+            raise error
+    with JetsWriter(tmp_path / "set" / "jets.parquet") as writer:
         writer.append(jets.momenta, jets.counts, jets.label, jets.split_code)
-        raise KeyboardInterrupt
-    fails(lambda: Jets.open(tmp_path / "set"), "no meta.json")
-    assert not list((tmp_path / "set").glob("*.part"))
-    with JetsWriter(tmp_path / "set") as writer:
+        fails(lambda: writer.append(jets.momenta, jets.counts, jets.label, jets.label, jets.label), "pthat")
+        fails(lambda: writer.append(jets.momenta[1:], jets.counts, jets.label, jets.label), "do not fit")
+    assert same(Jets.open(tmp_path / "set"), jets)
+    assert [file.name for file in (tmp_path / "set").iterdir()] == ["jets.parquet"]
+    with JetsWriter(tmp_path / "set" / "jets.parquet") as writer:
         fails(lambda: writer.finish({}), "no jets")
 
 
@@ -568,7 +616,7 @@ def test_picture(jets, tmp_path):
 
 # --------------------------------------------------------------------------------------------------- production
 
-SMALL = Settings(jets=8, seed=5, batch=30)
+SMALL = Production(jets=8, seed=5, batch=30)
 
 
 @pytest.fixture(scope="module")
@@ -586,14 +634,14 @@ def made(hep, tmp_path_factory):
 
 
 def contents(path):
-    return {file.name: file.read_bytes() for file in path.iterdir() if file.suffix in (".npy", ".json")}
+    return (path / "jets.parquet").read_bytes()
 
 
 def test_plans_and_splits():
-    shards = production.plan(Settings(jets=100_001, shard_jets=5000))
+    shards = production.plan(Production(jets=100_001, shard_jets=5000))
     assert sum(shard.count for shard in shards) == 100_001 and len({shard.name for shard in shards}) == 21
-    assert production.plan(Settings(jets=60_000))[:12] == production.plan(Settings(jets=80_000))[:12]
-    assert all(shard.count <= 6 for shard in production.plan(Settings(jets=60)))
+    assert production.plan(Production(jets=60_000))[:12] == production.plan(Production(jets=80_000))[:12]
+    assert all(shard.count <= 6 for shard in production.plan(Production(jets=60)))
     codes = production.splits(50)
     assert [codes.count(code) for code in range(3)] == [30, 10, 10] and codes[:20] == production.splits(20)
     assert set(production.splits(5)) == {0, 1, 2}
@@ -612,7 +660,7 @@ def test_plans_and_splits():
     ],
 )
 def test_settings_that_make_no_sense(wrong, part):
-    fails(lambda: Settings(**({"jets": 10} | wrong)), part)
+    fails(lambda: Production(**({"jets": 10} | wrong)), part)
 
 
 def test_made_jets_are_what_was_asked_for(made):
@@ -635,42 +683,41 @@ def test_a_run_with_gaps_ends_with_the_same_files(made, tmp_path):
     (again / "shards").mkdir(parents=True)
     for file in (made / "shards").iterdir():
         shutil.copy(file, again / "shards" / file.name)
-    shards = sorted((again / "shards").glob("*.npz"))
+    shards = sorted((again / "shards").glob("*.parquet"))
     shards[0].unlink()
     shards[-1].write_bytes(shards[-1].read_bytes()[:500])
     (again / "shards" / "top-00000-1.part").write_bytes(b"half")
-    (again / "momenta.npy.part").write_bytes(b"half")
     generate(again, SMALL, hidden=True, keep_shards=False)
     assert contents(again) == contents(made)
     assert not (again / "shards").exists() and not list(again.glob("*.part"))
-    before = (again / "meta.json").stat().st_mtime_ns
+    before = (again / "jets.parquet").stat().st_mtime_ns
     generate(again, SMALL, hidden=True)  # nothing is left to do
-    assert (again / "meta.json").stat().st_mtime_ns == before
+    assert (again / "jets.parquet").stat().st_mtime_ns == before
 
 
 def test_a_killed_run_goes_on(made, tmp_path):
-    shards = len(list((made / "shards").glob("*.npz")))
+    shards = len(list((made / "shards").glob("*.parquet")))
     run = multiprocessing.get_context("fork").Process(
         target=generate, args=(tmp_path / "jets", SMALL), kwargs={"hidden": True}
     )
     run.start()
-    while run.is_alive() and len(list((tmp_path / "jets").glob("shards/*.npz"))) < shards // 2:
+    while run.is_alive() and len(list((tmp_path / "jets").glob("shards/*.parquet"))) < shards // 2:
         time.sleep(0.01)
     run.kill()
     run.join()
-    assert run.exitcode == -signal.SIGKILL and not (tmp_path / "jets" / "meta.json").exists()
+    assert run.exitcode == -signal.SIGKILL and not (tmp_path / "jets" / "jets.parquet").exists()
     generate(tmp_path / "jets", SMALL, hidden=True)
     assert contents(tmp_path / "jets") == contents(made)
 
 
 def test_other_settings_do_not_mix(made, tmp_path):
     shutil.copytree(made, tmp_path / "jets")
-    other = Settings(jets=8, seed=6, batch=30)
+    other = Production(jets=8, seed=6, batch=30)
     fails(lambda: generate(tmp_path / "jets", other, hidden=True), "holds other jets", "another directory")
-    (tmp_path / "jets" / "meta.json").unlink()
+    (tmp_path / "jets" / "jets.parquet").unlink()
     fails(lambda: generate(tmp_path / "jets", other, hidden=True), "seed = 5", "another directory")
-    with production.lock(tmp_path / "jets"):
-        fails(lambda: generate(tmp_path / "jets", SMALL, hidden=True), "another run")
+    with only_writer(tmp_path / "jets"), pytest.raises(ValueError, match="another run is writing to"):
+        generate(tmp_path / "jets", SMALL, hidden=True)
     fails(lambda: generate(tmp_path / "jets", SMALL, workers=0), "workers is 0")
 
 
@@ -678,7 +725,7 @@ def test_generation_from_the_command_line(made, tmp_path):
     shutil.copytree(made, tmp_path / "jets")
     bad = ["generate", str(tmp_path / "x"), "--jets", "10", "--splits", "60,40"]
     assert "60,20,20" in CliRunner().invoke(toptag, bad).output
-    result = CliRunner().invoke(toptag, ["generate", str(tmp_path / "jets" / "meta.json"), "--jets", "10"])
+    result = CliRunner().invoke(toptag, ["generate", str(tmp_path / "jets" / "jets.parquet"), "--jets", "10"])
     assert isinstance(result.exception, DataError) and "is a file" in str(result.exception)
 
 
@@ -716,7 +763,7 @@ def test_matching_of_tops():
 @pytest.mark.slow
 def test_moments_of_made_jets(hep, tmp_path):
     """2,000 jets: within four standard errors, and a few per cent, of what is expected."""
-    jets = generate(tmp_path / "jets", Settings(jets=2000, seed=1), hidden=True)
+    jets = generate(tmp_path / "jets", Production(jets=2000, seed=1), hidden=True)
     expected = {"top": (54.5, 14.0, 173.0, 0.87), "QCD": (42.4, 20.0, 75.0, 0.11)}
     for label, (mean, spread, mass, share) in expected.items():
         found = moments(jets)[label]

@@ -15,13 +15,12 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from gortho import checkpoints
 from gortho.nn import LearnableForm
+from gortho.processes import OneProcess, gathered, launched, local_device, share
 from gortho.toptag import Jets
 from gortho.toptag import train as training
-from gortho.toptag.parallel import gather, local_device, place, shard
 from gortho.toptag.tagger import Tagger
-from gortho.toptag.train import Sample, plan, train
+from gortho.toptag.train import Sample, batch_plan, train
 
 pytestmark = pytest.mark.skipif(
     not torch.distributed.is_available() or not torch.distributed.is_gloo_available(), reason="needs gloo"
@@ -51,21 +50,22 @@ def write_jets(directory):
     return Jets(momenta.astype(np.float32), offsets, label, split).save(directory / "jets")
 
 
-def samples(directory):
+def samples(directory, fabric):
     """What this process reads."""
     jets = Jets.open(directory / "jets")
-    return [Sample.of(jets, shard(jets.split(name)), LONGEST) for name in ("train", "validation")]
+    return [Sample.of(jets, share(jets.split(name), fabric), LONGEST) for name in ("train", "validation")]
 
 
-def run(directory, name, exact=False, checkpoint=False):
+def run(directory, fabric, name, exact=False, checkpoint=False):
     """Train, and write down how it ended: in float64 without random numbers, or with all that could go wrong."""
     net = make().double() if exact else make(dropout=0.1)
     options = PLAIN if exact else PLAIN | {"drop": 0.1}
-    jets = samples(directory)
+    jets = samples(directory, fabric)
     path = directory / f"{name}.safetensors" if checkpoint else None
-    history = train(net.to(local_device()), *jets, **options, checkpoint=path, progress=checkpoint)
+    net = net.to(local_device())
+    history = train(net, *jets, **options, checkpoint=path, progress=checkpoint, fabric=fabric)
     found = {"jets": len(jets[0]), "train": history.train, "validation": history.validation}
-    torch.save(found | {"state": net.state_dict()}, directory / f"{name}{place()[0]}")
+    torch.save(found | {"state": net.state_dict()}, directory / f"{name}{fabric.global_rank}")
 
 
 def stand_still_at(owner, name, call, mark):
@@ -84,17 +84,18 @@ def stand_still_at(owner, name, call, mark):
 
 def work(directory, where):
     torch.set_num_threads(1)
-    mark = directory / f"still{place()[0]}"
+    fabric = launched(local_device())
+    mark = directory / f"still{fabric.global_rank}"
     if not mark.exists():
         if where == "step":
-            run(directory, "plain", exact=True)
-            run(directory, "whole")
+            run(directory, fabric, "plain", exact=True)
+            run(directory, fabric, "whole")
             stand_still_at(
                 training.Stepper, "__call__", 2 * (TRAIN // BATCH) + 3, mark
             )  # third epoch, third step
         else:
-            stand_still_at(checkpoints.os, "replace", 2, mark)  # written, but without its name
-    run(directory, "run", checkpoint=True)
+            stand_still_at(os, "replace", 2, mark)  # written, but without its name
+    run(directory, fabric, "run", checkpoint=True)
 
 
 def start(directory, where, launcher=()):
@@ -154,24 +155,24 @@ def two(tmp_path_factory):
 
 def test_two_processes_make_the_steps_of_one(two, monkeypatch):
     directory = two[0]
-    share = TRAIN // 2
+    half = TRAIN // 2
 
     def together(lengths, batch_size, *rest):
         """The plans of the two shares, put together batch by batch."""
-        parts = [torch.from_numpy(shard(np.arange(TRAIN), rank, 2))[:share] for rank in (0, 1)]
-        plans = [plan(lengths[part], batch_size // 2, *rest) for part in parts]
+        parts = [torch.from_numpy(np.array_split(np.arange(TRAIN), 2)[rank])[:half] for rank in (0, 1)]
+        plans = [batch_plan(lengths[part], batch_size // 2, *rest) for part in parts]
         rows = [part[order].view(-1, batch_size // 2) for part, (order, _) in zip(parts, plans)]
         return torch.cat(rows, dim=1).flatten(), [max(cut) for cut in zip(*(cuts for _, cuts in plans))]
 
-    monkeypatch.setattr(training, "plan", together)
-    jets, validation = samples(directory)
+    monkeypatch.setattr(training, "batch_plan", together)
+    jets, validation = samples(directory, OneProcess())
     net = make().double()
-    used = [row for row in range(TRAIN) if row != share]  # the last jet of the larger share is left over
+    used = [row for row in range(TRAIN) if row != half]  # the last jet of the larger share is left over
     net.calibrate(jets.x[used], jets.mask[used])
     history = train(net, jets, validation, **PLAIN, calibrate=False)
     assert history.train[-1] < history.train[0]
     first, second = (read(directory, "plain", rank) for rank in (0, 1))
-    assert (first["jets"], second["jets"]) == (share + 1, share)  # each has read its own only
+    assert (first["jets"], second["jets"]) == (half + 1, half)  # each has read its own only
     assert first["train"] == pytest.approx(history.train, rel=1e-9)
     assert first["validation"] == pytest.approx(history.validation, rel=1e-9)
     assert_same(first, second)
@@ -196,50 +197,60 @@ def test_only_the_first_process_writes_and_shows_progress(two):
 def test_a_process_killed_while_it_saves_goes_on_as_if_nothing_had_happened(tmp_path):
     write_jets(tmp_path)
     assert start(tmp_path, "save").wait(timeout=60) == -signal.SIGKILL
-    assert epochs_done(tmp_path / "run.safetensors") == 1 and list(tmp_path.glob("run.*.tmp"))
+    assert epochs_done(tmp_path / "run.safetensors") == 1 and list(tmp_path.glob("run.*.part"))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        run(tmp_path, "run", checkpoint=True)
-        run(tmp_path, "whole")
+        run(tmp_path, OneProcess(), "run", checkpoint=True)
+        run(tmp_path, OneProcess(), "whole")
     finally:
         torch.set_num_threads(threads)
     assert_same(read(tmp_path, "run"), read(tmp_path, "whole"))
 
 
-def test_shards_are_all_rows_and_none_twice():
+class Two(OneProcess):
+    """One of two processes, where the other holds what it is told."""
+
+    world_size = 2
+
+    def __init__(self, rank=0, other=lambda mine: mine):
+        super().__init__()
+        self.global_rank, self.other = rank, other
+
+    def all_gather(self, value):
+        return torch.stack([value, self.other(value)])
+
+
+def test_shares_are_all_rows_and_none_twice():
     rows = np.arange(100, 117)
-    parts = [shard(rows, rank, 5) for rank in range(5)]
-    assert np.concatenate(parts).tolist() == rows.tolist()
-    assert {len(part) for part in parts} == {3, 4} and all((np.diff(part) == 1).all() for part in parts)
-    assert shard(rows).tolist() == rows.tolist()  # one process reads everything
-    with pytest.raises(ValueError, match="3 jets for 5 processes"):
-        shard(rows[:3], 0, 5)
+    parts = [share(rows, Two(rank)) for rank in range(2)]
+    assert np.concatenate(parts).tolist() == rows.tolist() and [len(part) for part in parts] == [9, 8]
+    assert share(rows, OneProcess()).tolist() == rows.tolist()  # one process reads everything
+    with pytest.raises(ValueError, match="1 samples for 2 processes"):
+        share(rows[:1], Two())
 
 
-def test_the_place_is_read_from_the_environment(monkeypatch):
-    assert place() == (0, 1) and gather("x") == ["x"]
-    monkeypatch.setenv("RANK", "2")
-    monkeypatch.setenv("WORLD_SIZE", "3")
-    assert place() == (2, 3) and shard(range(6)).tolist() == [4, 5]
+def test_without_torchrun_there_is_one_process(monkeypatch):
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    fabric = launched()
+    assert (fabric.global_rank, fabric.world_size) == (0, 1) and gathered(fabric, 1, 2).tolist() == [[1, 2]]
 
 
 @pytest.mark.parametrize(
     "other, options, message",
     [
-        (lambda mine: mine, {}, "processes hold the same jets"),
-        (lambda mine: ((mine[0][0], 9, 4), 0.0), {}, "the same max_constituents"),
-        (lambda mine: (mine[0], 0.0), {"batch_size": 5}, "batch_size = 5: give a multiple of the 2"),
+        ([0, 0, 0, 0], {}, "processes hold the same jets"),
+        ([0, 1, 0, 5], {}, "the same max_constituents"),
+        ([0, 0, 0, 5], {"batch_size": 5}, "batch_size = 5: give a multiple of the 2"),
     ],
     ids=["the same jets", "other lengths", "odd batch"],
 )
-def test_what_processes_cannot_share_is_refused(monkeypatch, other, options, message):
-    monkeypatch.setattr(training.parallel, "start", lambda device: (0, 2))
-    monkeypatch.setattr(training.parallel, "gather", lambda mine: [mine, other(mine)])
+def test_what_processes_cannot_share_is_refused(other, options, message):
     x = torch.randn(20, 8, 4, generator=torch.Generator().manual_seed(0))
     sample = Sample(x, torch.ones(20, 8, dtype=torch.bool), torch.ones(20))
+    fabric = Two(other=lambda mine: mine + torch.tensor(other))
     with pytest.raises(ValueError, match=message):
-        train(Tagger(width=4, pairs=4, depth=1), sample, sample, **options)
+        train(Tagger(width=4, pairs=4, depth=1), sample, sample, fabric=fabric, **options)
 
 
 if __name__ == "__main__":

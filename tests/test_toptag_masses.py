@@ -4,8 +4,9 @@ import pytest
 import torch
 from helpers import normal
 
+from gortho.nn.pairs import Setwise
 from gortho.toptag.masses import KAON, PION, with_masses
-from gortho.toptag.tagger import Jetwise, Tagger
+from gortho.toptag.tagger import Tagger
 from gortho.toptag.train import Sample
 
 
@@ -44,7 +45,7 @@ def own_squares(sample):
     """What the tagger sees of each constituent's square: the embedding at the smallest scale, zero if nothing."""
     net = Tagger(width=4, pairs=4, depth=1).to(sample.x.dtype)
     sides = net.sides(sample.x)
-    points, _ = net.features(sample.x, sides, Jetwise(sample.mask, net.typical, False))
+    points, _ = net.features(sides, Setwise(sample.mask, net.typical, False))
     return points[sample.mask][:, 0]
 
 

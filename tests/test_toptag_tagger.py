@@ -10,10 +10,11 @@ from helpers import normal, stir
 import gortho
 from gortho import checkpoints
 from gortho.nn import LearnableForm
-from gortho.toptag import Jets, kernels, metrics
+from gortho.nn import pairs as kernels
+from gortho.toptag import Jets, metrics
 from gortho.toptag import train as training
 from gortho.toptag.tagger import Tagger
-from gortho.toptag.train import Sample, Stepper, logits, plan, train
+from gortho.toptag.train import Sample, batch_plan, logits, stepper, train
 
 MINKOWSKI = gortho.QuadraticForm.minkowski()
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -125,7 +126,7 @@ def test_what_cannot_be_is_refused(few):
         Tagger(spurions=("beam",))
     with pytest.raises(ValueError, match=r"expected \(B, N, 4\)"):
         Tagger()(x.float(), mask[:, :5])
-    with pytest.raises(TypeError, match=r"tagger.to\(x.dtype\)"):
+    with pytest.raises(TypeError, match=r"net.to\(x.dtype\)"):
         Tagger()(x, mask)
     with pytest.raises(ValueError, match="width = 0"):
         Tagger(width=0)
@@ -183,9 +184,9 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch):
 
 def overflowing(count):
     """Jets behind those that units are read off, the first `count` of them too large for float32."""
-    x, mask = jets(training.CALIBRATION_JETS + 400, 4, dtype=torch.float32)
+    x, mask = jets(training.CALIBRATION + 400, 4, dtype=torch.float32)
     label = (x[..., 2].sum(1) > 0).float()
-    x[training.CALIBRATION_JETS :][:count] *= 1e30
+    x[training.CALIBRATION :][:count] *= 1e30
     return Sample(x, mask, label)
 
 
@@ -236,11 +237,11 @@ def test_layers_in_bfloat16_score_nearly_the_same(few):
 @pytest.mark.parametrize("bucket", [False, True])
 def test_every_jet_is_met_once_an_epoch(bucket):
     lengths = torch.randint(1, 65, (1000,), generator=torch.Generator().manual_seed(0))
-    order, cuts = plan(lengths, 100, seed=1, epoch=3, longest=64, bucket=bucket)
+    order, cuts = batch_plan(lengths, 100, seed=1, epoch=3, longest=64, bucket=bucket)
     assert torch.equal(order.sort().values, torch.arange(1000)) and len(cuts) == 10
     assert all(lengths[rows].max() <= cut <= 64 for rows, cut in zip(order.split(100), cuts))
     assert bucket == (sum(cuts) < 640)
-    assert not torch.equal(plan(lengths, 100, 1, 4, 64, bucket)[0], order)
+    assert not torch.equal(batch_plan(lengths, 100, 1, 4, 64, bucket)[0], order)
 
 
 def test_metrics_agree_with_scikit_learn():
@@ -318,6 +319,21 @@ def test_the_fused_kernel_agrees_with_plain_torch(points, channels, form):
         assert (fused.double() - exact).norm() < 1e-3 * exact.norm()
 
 
+def test_compiling_says_how_long_it_takes_and_a_failure_costs_nothing(monkeypatch):
+    def fails(net, **options):
+        raise RuntimeError("no compiler is here")
+
+    samples, histories, said = (toy(60, 1), toy(60, 2)), [], []
+    for replaced in (lambda net, **options: net, fails):
+        monkeypatch.setattr(torch, "compile", replaced)
+        options = {"epochs": 1, "batch_size": 20, "compile": True, "say": said.append}
+        histories.append(train(Tagger(width=4, pairs=4, depth=1), *samples, **options))
+    assert (
+        said[0].startswith("compiled in ") and "not compiled" in said[1] and "no compiler is here" in said[1]
+    )
+    assert histories[0].validation == histories[1].validation
+
+
 @pytest.mark.gpu
 @needs_cuda
 def test_recorded_steps_equal_plain_ones():
@@ -326,7 +342,7 @@ def test_recorded_steps_equal_plain_ones():
     for graph in (False, True):
         net = Tagger(width=16, pairs=16, depth=2).cuda()
         net.calibrate(data.x, data.mask)
-        step = Stepper(net, data, 64, graph=graph)
+        step = stepper(net, data, 64, graph=graph)
         for i, rows in enumerate(torch.arange(256, device="cuda").split(64)):
             step.rate(i, 4)
             step(rows, 8)

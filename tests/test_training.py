@@ -19,7 +19,8 @@ from gortho.checkpoints import Ended, History
 from gortho.reps import as_rep
 from gortho.samples import Samples
 from gortho.solvers import LEAST_SQUARES_COLUMNS, least_squares, scaled_mse, solvable
-from gortho.training import learning_rate, predict
+from gortho.steppers import learning_rate
+from gortho.training import predict
 
 FORM = QuadraticForm.minkowski(3)
 X = normal(120, 2, 3)
@@ -185,7 +186,7 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(tmp_path, monkeypatch, form, 
         return learning_rate(*args)
 
     with monkeypatch.context() as patch, pytest.raises(Stop):
-        patch.setattr("gortho.training.learning_rate", stopping)
+        patch.setattr("gortho.steppers.learning_rate", stopping)
         fit(parts, X, Y, checkpoint=path, **options)
     fresh = make(form, dtype)
     history = fit(fresh, X, Y, checkpoint=path, **options)

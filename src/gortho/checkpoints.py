@@ -5,8 +5,6 @@ from __future__ import annotations
 import enum
 import json
 import math
-import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,8 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from gortho.files import write_whole
+
 
 class Ended(enum.StrEnum):
     """How a fit ended."""
@@ -24,6 +24,7 @@ class Ended(enum.StrEnum):
     EXACT = "exact"  # the validation loss is down to rounding
     PATIENCE = "patience"
     DIVERGED = "diverged"
+    OVERFLOW = "overflow"  # too many steps had to be left out
     STOPPED = "stopped"  # the time given was spent
     INTERRUPTED = "interrupted"  # Ctrl-C
 
@@ -33,7 +34,7 @@ class History:
     """What happened in training: losses by epoch, and why it ended.
 
     With a known form, validation losses begin with those of the convex start; those of polishing come last.
-    ``left_out`` counts the steps whose gradients were not finite (taggers only).
+    ``left_out`` counts the steps whose gradients were not finite, where those are left out.
     """
 
     train: list[float] = field(default_factory=list)
@@ -44,16 +45,6 @@ class History:
     left_out: int = 0
     ended: str = "all epochs done"
     how: Ended = Ended.DONE
-
-
-def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
-    """Write a file through a temporary one beside it: a kill leaves the old file or the new one, never half of it."""
-    temporary = path.with_name(path.name + f".{os.getpid()}.tmp")
-    try:
-        write(temporary)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def snapshot(net: nn.Module) -> dict[str, Tensor]:

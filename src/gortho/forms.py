@@ -98,11 +98,13 @@ class QuadraticForm:
     names: tuple[str, ...]
     signature: Signature
     tolerance: float
+    _matrix: Tensor
+    _eigenvalues: Tensor
 
     def __init__(self, A: Any, names: Sequence[str] | None = None, tolerance: float | None = None):
         if isinstance(A, QuadraticForm):
             names, tolerance = names or A.names, A.tolerance if tolerance is None else tolerance
-            A = A._matrix  # type: ignore[attr-defined]
+            A = A._matrix
         tolerance = ZERO_TOLERANCE if tolerance is None else float(tolerance)
         if not 0 <= tolerance < 1:
             raise ValueError(
@@ -175,12 +177,12 @@ class QuadraticForm:
     @property
     def matrix(self) -> Tensor:
         """The gauge-fixed A as a float64 tensor (a copy: the form does not change)."""
-        return self._matrix.clone()  # type: ignore[attr-defined]
+        return self._matrix.clone()
 
     @property
     def eigenvalues(self) -> Tensor:
         """Eigenvalues of the gauge-fixed A, ascending."""
-        return self._eigenvalues.clone()  # type: ignore[attr-defined]
+        return self._eigenvalues.clone()
 
     @property
     def n(self) -> int:
@@ -193,7 +195,7 @@ class QuadraticForm:
         return self.signature.group_name
 
     def _like(self, x: Tensor) -> Tensor:
-        return self._matrix.to(x)  # type: ignore[attr-defined]
+        return self._matrix.to(x)
 
     def __call__(self, x: Any) -> Tensor:
         """q(x) = xᵀAx for vectors ``(..., n)``."""
@@ -234,7 +236,7 @@ class QuadraticForm:
     def cosine(self, other: Any) -> float:
         """|cos(A, B)| by the Frobenius product: 1 for the same group, but a weak witness (M8)."""
         other = self._other(other)
-        return min(1.0, float((self._matrix * other._matrix).sum().abs() / self.n))  # type: ignore[attr-defined]
+        return min(1.0, float((self._matrix * other._matrix).sum().abs() / self.n))
 
     def algebra_distance(self, other: Any) -> float:
         """d_PA = √Σ sin²θ over the principal angles between so(A) and so(B) (M8).
@@ -252,7 +254,7 @@ class QuadraticForm:
         if self.n != other.n:
             return False
         # Near a tie of the gauge (p = q, trace ≈ 0) rounding may have chosen the other sign.
-        A, B = self._matrix, other._matrix  # type: ignore[attr-defined]
+        A, B = self._matrix, other._matrix
         return any(torch.allclose(A, sign * B, rtol=0.0, atol=1e-9) for sign in (1.0, -1.0))
 
     # Equality has a tolerance, so only what survives rounding may enter the hash.
@@ -282,7 +284,7 @@ class QuadraticForm:
 
     def terms(self, half_widths: Any = None) -> list[tuple[int, int, float]]:
         """The terms c x_i x_j of the law, i ≤ j, as (i, j, c), without those that `law` leaves out."""
-        A = self._matrix  # type: ignore[attr-defined]
+        A = self._matrix
         size, largest = A.abs(), A.abs().max()
         if half_widths is None:
             scale = A.diagonal().abs().sqrt()
@@ -298,11 +300,11 @@ class QuadraticForm:
 
     def __repr__(self) -> str:
         unusual = "" if self.tolerance == ZERO_TOLERANCE else f", tolerance={self.tolerance!r}"
-        return f"QuadraticForm({self._matrix.tolist()}, names={list(self.names)}{unusual})"  # type: ignore[attr-defined]
+        return f"QuadraticForm({self._matrix.tolist()}, names={list(self.names)}{unusual})"
 
     def to_json(self) -> str:
         """The form as JSON text; `from_json` reads it back to the last bit."""
-        content = {"matrix": self._matrix.tolist(), "names": self.names, "tolerance": self.tolerance}  # type: ignore[attr-defined]
+        content = {"matrix": self._matrix.tolist(), "names": self.names, "tolerance": self.tolerance}
         return json.dumps(content)
 
     @classmethod

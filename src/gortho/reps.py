@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from gortho import checks
-from gortho.terms import LETTERS, POINTS, Metric, Term, matchings
+from gortho.terms import LETTERS, POINTS, Factored, Metric, Term, matchings
 
 MAX_RANK = len(LETTERS)
 
@@ -44,7 +44,7 @@ class Rep:
         raise NotImplementedError
 
     @property
-    def parts(self) -> tuple[Tensor, ...]:
+    def parts(self) -> tuple[TensorRep, ...]:
         """The tensors this is a direct sum of."""
         raise NotImplementedError
 
@@ -62,7 +62,7 @@ class Rep:
 
 
 @dataclass(frozen=True)
-class Tensor(Rep):
+class TensorRep(Rep):
     """Tensors with ``up`` indices (moved by g) then ``down`` indices (moved by g⁻ᵀ).
 
     Odd ones get the factor sign det g besides, which is det g for g in O(A): a pseudovector in three dimensions, such
@@ -91,9 +91,9 @@ class Tensor(Rep):
         return f"pseudo{name}" if self.odd else name
 
     @property
-    def even(self) -> Tensor:
+    def even(self) -> TensorRep:
         """The tensor with the same indices that does not tell left from right."""
-        return Tensor(self.up, self.down)
+        return TensorRep(self.up, self.down)
 
     @property
     def rank(self) -> int:
@@ -101,7 +101,7 @@ class Tensor(Rep):
         return self.up + self.down
 
     @property
-    def parts(self) -> tuple[Tensor, ...]:
+    def parts(self) -> tuple[TensorRep, ...]:
         return (self,)
 
     def shape(self, n: int) -> tuple[int, ...]:
@@ -155,18 +155,26 @@ class Tensor(Rep):
         return terms
 
     def assemble(
-        self, coefficients: Sequence[torch.Tensor], X: torch.Tensor, lowered: torch.Tensor, metric: Metric
+        self,
+        coefficients: Sequence[torch.Tensor | Factored],
+        X: torch.Tensor,
+        lowered: torch.Tensor,
+        metric: Metric,
     ) -> torch.Tensor:
         """Σ coefficients · (products of vectors and metric), the basis form of M4 and M5.
 
         Args:
-            coefficients: for each of `terms`, a tensor ``(..., k, …, k)`` with one axis a leg.
+            coefficients: for each of `terms`, a tensor ``(..., k, …, k)`` with one axis a leg, or as factors.
             X: vectors ``(..., k, n)``; lowered: their A x_i.
         """
         total: torch.Tensor | None = None
         k, n = X.shape[-2:]
         # With few vectors, products and sums with the samples last are far quicker than thousands of tiny matrices.
-        few = X.ndim == lowered.ndim == 3 and k * n <= 64
+        few = (
+            X.ndim == lowered.ndim == 3
+            and k * n <= 64
+            and not any(isinstance(c, Factored) for c in coefficients)
+        )
         if few:
             X, lowered = (
                 v.permute(1, 2, 0).contiguous() if used else v
@@ -174,7 +182,9 @@ class Tensor(Rep):
             )
         for term, c in zip(self.terms(metric.upper is None), coefficients, strict=True):
             vectors = [X if position < self.up else lowered for position in term.legs]
-            if few:
+            if isinstance(c, Factored):
+                value = c.contract(vectors)
+            elif few:
                 c = c.movedim(0, -1)
                 for v in vectors:  # (k, …, samples) → (…, n, samples)
                     c = (c.unsqueeze(-2) * v[(slice(None), *[None] * (c.ndim - 2))]).sum(0)
@@ -218,7 +228,7 @@ class Tensor(Rep):
 class DirectSum(Rep):
     """Several outputs at once; a value is the parts flattened and laid end to end, ``(..., size)``."""
 
-    summands: tuple[Tensor, ...]
+    summands: tuple[TensorRep, ...]
 
     def __post_init__(self) -> None:
         if not self.summands:
@@ -228,7 +238,7 @@ class DirectSum(Rep):
         return " + ".join(map(repr, self.summands))
 
     @property
-    def parts(self) -> tuple[Tensor, ...]:
+    def parts(self) -> tuple[TensorRep, ...]:
         return self.summands
 
     def shape(self, n: int) -> tuple[int, ...]:
@@ -264,6 +274,9 @@ class DirectSum(Rep):
         )
 
 
+#: How a user writes it; in code of networks, where `torch.Tensor` is near, it is `TensorRep`.
+Tensor = TensorRep
+
 _NAMES = {
     (0, 0): "scalar",
     (1, 0): "vector",
@@ -273,40 +286,40 @@ _NAMES = {
     (0, 2): "form",
 }
 _BY_NAME = {
-    prefix + name: Tensor(*ranks, odd=bool(prefix))
+    prefix + name: TensorRep(*ranks, odd=bool(prefix))
     for prefix in ("", "pseudo")
     for ranks, name in _NAMES.items()
 }
 
 
-def Scalar() -> Tensor:
+def Scalar() -> TensorRep:
     """Numbers: ρ(g) y = y."""
-    return Tensor(0, 0)
+    return TensorRep(0, 0)
 
 
-def Vector() -> Tensor:
+def Vector() -> TensorRep:
     """Vectors: ρ(g) y = g y."""
-    return Tensor(1, 0)
+    return TensorRep(1, 0)
 
 
-def Covector() -> Tensor:
+def Covector() -> TensorRep:
     """Covectors: ρ(g) y = g⁻ᵀ y."""
-    return Tensor(0, 1)
+    return TensorRep(0, 1)
 
 
-def Conjugation() -> Tensor:
+def Conjugation() -> TensorRep:
     """Linear maps: ρ(g) Y = g Y g⁻¹."""
-    return Tensor(1, 1)
+    return TensorRep(1, 1)
 
 
-def Bilinear() -> Tensor:
+def Bilinear() -> TensorRep:
     """Matrices like x xᵀ: ρ(g) Y = g Y gᵀ."""
-    return Tensor(2, 0)
+    return TensorRep(2, 0)
 
 
-def Form() -> Tensor:
+def Form() -> TensorRep:
     """Matrices like A: ρ(g) Y = g⁻ᵀ Y g⁻¹."""
-    return Tensor(0, 2)
+    return TensorRep(0, 2)
 
 
 def as_rep(output: str | Rep) -> Rep:
@@ -321,11 +334,11 @@ def as_rep(output: str | Rep) -> Rep:
         return output
     if not isinstance(output, str):
         raise TypeError(f"output = {output!r}: give a name or a rep object, such as 'vector' or Tensor(2, 0)")
-    parts: list[Tensor] = []
+    parts: list[TensorRep] = []
     for word in output.split("+"):
         general = re.fullmatch(r"\s*Tensor\((\d+),\s*(\d+)(?:,\s*odd=(True|False))?\)\s*", word)
         if general is not None:
-            parts.append(Tensor(int(general[1]), int(general[2]), general[3] == "True"))
+            parts.append(TensorRep(int(general[1]), int(general[2]), general[3] == "True"))
             continue
         match = re.fullmatch(r"\s*(?:(\d+)\s*\*)?\s*([a-z]+)\s*", word)
         if match is None or match[2] not in _BY_NAME or match[1] == "0":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,6 +19,36 @@ class Term:
 
     pairs: tuple[tuple[int, int], ...]
     legs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Factored:
+    """Coefficients c_ij… = δ_ij… d_i + (1/k) Σ_a u^a_i v^a_j … of many points, which are never laid out one by one.
+
+    Args:
+        diagonal: d ``(..., k)``.
+        factors: u, v, … ``(..., rank, k)``, one for each leg.
+    """
+
+    diagonal: torch.Tensor
+    factors: tuple[torch.Tensor, ...]
+
+    def contract(self, vectors: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Σ c_ij… x_i ⊗ y_j ⊗ … for vectors ``(..., k, n)`` of each leg."""
+        letters = LETTERS[: len(vectors)]
+        legs = ",".join(f"...i{a}" for a in letters)
+        alike = torch.einsum(f"...i,{legs}->...{letters}", self.diagonal, *vectors)
+        sums = [u @ v for u, v in zip(self.factors, vectors)]
+        return alike + torch.einsum(f"{legs}->...{letters}", *sums) / self.diagonal.shape[-1]
+
+    def dense(self) -> torch.Tensor:
+        """The coefficients one by one, ``(..., k, …, k)``."""
+        points = POINTS[: len(self.factors)]
+        product = torch.einsum(",".join(f"...z{i}" for i in points) + f"->...{points}", *self.factors)
+        d = self.diagonal
+        for _ in self.factors[1:]:
+            d = torch.diag_embed(d, dim1=-2, dim2=-1)
+        return d + product / self.diagonal.shape[-1]
 
 
 @dataclass(frozen=True)

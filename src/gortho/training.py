@@ -1,63 +1,32 @@
-"""One training loop for everything, on a CPU, a GPU or several processes.
+"""Training of equivariant networks: units, a convex start, the loop, a finish of second order.
 
-Hand `fit` a Lightning `Fabric` with more devices and the same code runs there. Every process
-takes its share of each batch, so the gradient does not depend on how many processes there are. Batches follow
-from (seed, epoch) alone, so a run killed at any moment goes on from its last checkpoint as if nothing had happened.
+Hand `fit` a Lightning `Fabric` with more devices and the same code runs there. Every process takes its share of each
+batch, so the gradient does not depend on how many processes there are.
 """
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gortho import checkpoints, checks
-from gortho.checkpoints import Ended, History, snapshot
+from gortho import checks
+from gortho.checkpoints import History
+from gortho.loop import Run
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import LearnableForm
 from gortho.nn.framed import InFrame
-from gortho.progress import somebody_watches, tqdm
+from gortho.processes import OneProcess
 from gortho.samples.values import Samples
 from gortho.solvers import EXACT, Loss, evaluate, least_squares, scaled_mse, second_order, solvable
+from gortho.steppers import Stepper
 
 #: Steps and samples of the convex start: with a known form, a short polynomial is found by linear least squares.
 CONVEX_STEPS = 50
 CONVEX_SAMPLES = 4096
-
-
-class OneProcess:
-    """What `fit` needs of a Fabric, on one CPU process: importing the real one takes seconds."""
-
-    device, world_size, global_rank = torch.device("cpu"), 1, 0
-
-    def setup(self, net: Any, optimizer: Any) -> tuple[Any, Any]:
-        """Network and optimizer as they are."""
-        return net, optimizer
-
-    def backward(self, loss: Tensor) -> None:
-        """Gradients of the loss."""
-        loss.backward()
-
-    def clip_gradients(self, net: Any, optimizer: Any, max_norm: float, error_if_nonfinite: bool) -> None:
-        """Gradients of at most this norm."""
-        torch.nn.utils.clip_grad_norm_(net.parameters(), max_norm, error_if_nonfinite=error_if_nonfinite)
-
-
-class _Stopped(Exception):
-    """The caller's ``stop`` said so."""
-
-
-def learning_rate(step: int, steps: int, peak: float, warmup: float = 0.02) -> float:
-    """Linear warm-up, then a cosine to zero."""
-    start = max(1, int(warmup * steps))
-    if step < start:
-        return peak * (step + 1) / start
-    return peak * 0.5 * (1 + math.cos(math.pi * (step - start) / max(1, steps - start)))
 
 
 def split_indices(samples: int, validation: float, seed: int) -> tuple[Tensor, Tensor]:
@@ -150,132 +119,94 @@ def fit(
     """
     if epochs < 1 or batch_size < 1:
         raise ValueError(f"epochs = {epochs}, batch_size = {batch_size}: both are at least 1")
-    dtype = net.x_scale.dtype
     given = (point_scalars, sample_scalars)
-    data = x.to(dtype) if isinstance(x, Samples) else check_data(net, x, y, given, weights)
-    if isinstance(validation, Samples):
-        train, held_out = data, validation.to(dtype)
-    elif isinstance(validation, tuple):
-        held_out = check_data(net, validation[0], validation[1], (*validation[2:], None, None)[:2])
-        train = data
-    else:
-        keep, out = split_indices(len(data), validation, seed)
-        if len(data) < 4 or not 0 < validation < 1 or not len(keep):
-            raise ValueError(
-                f"{len(data)} samples, validation share {validation}: give at least 4 and 0 < share < 1, with some left"
-            )
-        train, held_out = data.rows(keep), data.rows(out)
+    train, held_out = _parts(net, x, y, given, weights, validation, seed)
     if calibrate:
         net.calibrate(train.x, train.y, *train.scalars)
     fabric = fabric or OneProcess()
     batch_size = min(batch_size, len(train) // fabric.world_size * fabric.world_size)
     if batch_size == 0 or batch_size % fabric.world_size:
         raise ValueError(f"batch_size {batch_size} must be a multiple of the {fabric.world_size} processes")
-    steps_per_epoch = len(train) // batch_size
-
-    form = list(net.form.parameters()) if isinstance(net.form, LearnableForm) else []
-    ids = {id(p) for p in form}
-    groups: list[dict[str, Any]] = [
-        {
-            "params": [p for p in net.parameters() if id(p) not in ids],
-            "peak": lr,
-            "weight_decay": weight_decay,
-        }
-    ]
-    if form:
-        groups.append({"params": form, "peak": 3 * lr if form_lr is None else form_lr, "weight_decay": 0.0})
-    optimizer = torch.optim.AdamW(groups, lr=lr)
+    optimizer = torch.optim.AdamW(_groups(net, lr, form_lr, weight_decay), lr=lr)
     model, optimizer = fabric.setup(torch.compile(net) if compile else net, optimizer)
     squares, loss = loss is None, loss or scaled_mse(net)
-    exact = EXACT[net.x_scale.dtype]
     train, held_out = train.to(fabric.device), held_out.to(fabric.device)
+    run = Run(net, optimizer, fabric, checkpoint=checkpoint, stop=stop)
 
-    history, best, first_epoch = History(), snapshot(net), 0
-    path = None if checkpoint is None else Path(checkpoint)
-    if path is not None and path.exists():
-        history, best, first_epoch = checkpoints.load(path, net, optimizer)
-    show = somebody_watches() if progress is None else progress
-    bar = tqdm(
-        range(first_epoch, epochs), disable=not show or fabric.global_rank != 0, desc="training", unit="epoch"
-    )
-    started = time.perf_counter() - history.seconds
+    def batch_loss(rows: Tensor, key: int) -> Tensor:
+        batch = train.rows(rows)
+        return loss(model(*batch.inputs), batch.y, batch.weights)
 
-    def keep_best(scores: Iterable[float]) -> None:
-        nonlocal best
-        for score in scores:
-            if stop():
-                raise _Stopped
-            history.validation.append(score)
-            if score < history.best_validation:
-                history.best_validation, history.best_epoch = score, len(history.validation) - 1
-                best = snapshot(net)
+    def batches(epoch: int) -> list[tuple[Tensor, int]]:
+        order = torch.randperm(len(train), generator=torch.Generator().manual_seed(seed * 1_000_003 + epoch))
+        whole = order[: len(train) // batch_size * batch_size].split(batch_size)
+        return [(rows[fabric.global_rank :: fabric.world_size].to(fabric.device), 0) for rows in whole]
 
+    exact = EXACT[net.x_scale.dtype]
+    step = Stepper(optimizer, batch_loss, [net.parameters()], clip=clip, fabric=fabric)
     was_checking, net.check_values = net.check_values, False
-    model.train()
     try:
-        if convex and first_epoch == 0 and not form:
-            few = train.rows(slice(0, CONVEX_SAMPLES))
-            for stage in net.convex_stages():
-                if squares and solvable(net, stage, few):
-                    keep_best(least_squares(net, stage, few, held_out))
-                else:
-                    keep_best(second_order(net, stage, few, held_out, loss, CONVEX_STEPS))
-                net.load_state_dict(best)
-        for epoch in bar:
-            if history.best_validation < exact:
-                history.how, history.ended = Ended.EXACT, "the validation loss is down to rounding"
-                break
-            idle = min(len(history.train), len(history.validation) - 1 - history.best_epoch)
-            if patience is not None and idle >= patience:  # asked here, so that a resumed run stops too
-                history.how = Ended.PATIENCE
-                history.ended = f"no better validation loss for {patience} epochs"
-                break
-            order = torch.randperm(
-                len(train), generator=torch.Generator().manual_seed(seed * 1_000_003 + epoch)
+        with run.until_it_ends():
+            if convex and run.first == 0 and not isinstance(net.form, LearnableForm):
+                _convex_start(run, net, train.rows(slice(0, CONVEX_SAMPLES)), held_out, loss, squares)
+            run.epochs(
+                epochs,
+                batches,
+                step,
+                lambda net: evaluate(net, held_out, loss),
+                patience=patience,
+                exact=exact,
+                progress=progress,
             )
-            total = 0.0
-            for step in range(steps_per_epoch):
-                for group in optimizer.param_groups:
-                    group["lr"] = learning_rate(
-                        epoch * steps_per_epoch + step, epochs * steps_per_epoch, group["peak"]
-                    )
-                rows = order[step * batch_size : (step + 1) * batch_size][
-                    fabric.global_rank :: fabric.world_size
-                ]
-                batch = train.rows(rows.to(fabric.device))
-                optimizer.zero_grad()
-                value = loss(model(*batch.inputs), batch.y, batch.weights)
-                fabric.backward(value)
-                if clip:
-                    fabric.clip_gradients(model, optimizer, max_norm=clip, error_if_nonfinite=False)
-                optimizer.step()
-                total += float(value.detach())
-            history.train.append(total / steps_per_epoch)
-            score = evaluate(net, held_out, loss)
-            keep_best([score])
-            history.seconds = time.perf_counter() - started
-            bar.set_postfix(train=f"{history.train[-1]:.2e}", validation=f"{score:.2e}")
-            if path is not None and fabric.global_rank == 0:
-                checkpoints.save(path, net, optimizer, best, history, epoch + 1)
-            if not math.isfinite(history.train[-1]):
-                history.how = Ended.DIVERGED
-                history.ended = (
-                    f"the loss became {history.train[-1]} in epoch {epoch}: try a smaller lr than {lr}"
-                )
-                break
-        if polish and history.best_validation >= exact:
-            net.load_state_dict(best)
-            keep_best(second_order(net, list(net.parameters()), train, held_out, loss, polish))
-    except _Stopped:
-        history.how, history.ended = Ended.STOPPED, "the time given was spent; the best state so far is kept"
-    except KeyboardInterrupt:
-        history.how = Ended.INTERRUPTED
-        history.ended = f"interrupted in epoch {len(history.train)}; the best state so far is kept"
+            if polish and run.history.best_validation >= exact:
+                run.back_to_the_best()
+                run.keep_best(second_order(net, list(net.parameters()), train, held_out, loss, polish))
     finally:
         net.check_values = was_checking
-        net.load_state_dict(best)
-        net.eval()
-    return history
+    return run.history
+
+
+def _parts(
+    net: EquivariantNet, x: Any, y: Any, scalars: tuple[Any, Any], weights: Any, validation: Any, seed: int
+) -> tuple[Samples, Samples]:
+    """Training and validation samples, from what a caller handed in."""
+    dtype = net.x_scale.dtype
+    data = x.to(dtype) if isinstance(x, Samples) else check_data(net, x, y, scalars, weights)
+    if isinstance(validation, Samples):
+        return data, validation.to(dtype)
+    if isinstance(validation, tuple):
+        return data, check_data(net, validation[0], validation[1], (*validation[2:], None, None)[:2])
+    keep, out = split_indices(len(data), validation, seed)
+    if len(data) < 4 or not 0 < validation < 1 or not len(keep):
+        raise ValueError(
+            f"{len(data)} samples, validation share {validation}: give at least 4 and 0 < share < 1, with some left"
+        )
+    return data.rows(keep), data.rows(out)
+
+
+def _groups(
+    net: EquivariantNet, lr: float, form_lr: float | None, weight_decay: float
+) -> list[dict[str, Any]]:
+    """Parameters with their peak learning rates: weights, and a form that is learnt."""
+    form = list(net.form.parameters()) if isinstance(net.form, LearnableForm) else []
+    ids = {id(p) for p in form}
+    rest = [p for p in net.parameters() if id(p) not in ids]
+    groups: list[dict[str, Any]] = [{"params": rest, "peak": lr, "weight_decay": weight_decay}]
+    if form:
+        groups.append({"params": form, "peak": 3 * lr if form_lr is None else form_lr, "weight_decay": 0.0})
+    return groups
+
+
+def _convex_start(
+    run: Run, net: EquivariantNet, few: Samples, held_out: Samples, loss: Loss, squares: bool
+) -> None:
+    """Short polynomials, stage by stage."""
+    for stage in net.convex_stages():
+        if squares and solvable(net, stage, few):
+            run.keep_best(least_squares(net, stage, few, held_out))
+        else:
+            run.keep_best(second_order(net, stage, few, held_out, loss, CONVEX_STEPS))
+        run.back_to_the_best()
 
 
 def predict(

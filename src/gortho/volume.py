@@ -17,7 +17,7 @@ from math import comb
 import torch
 from torch import Tensor
 
-from gortho.reps import Tensor as TensorRep
+from gortho.reps import TensorRep
 from gortho.terms import LETTERS, POINTS, Metric, Term, matchings
 
 

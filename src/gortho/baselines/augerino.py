@@ -29,7 +29,8 @@ from gortho.nn.plain import PlainNet
 from gortho.reps import Rep, as_rep
 from gortho.samples import Samples
 from gortho.solvers import scaled_mse
-from gortho.training import check_data, learning_rate, split_indices
+from gortho.steppers import learning_rate
+from gortho.training import check_data, split_indices
 
 KINDS = ("box", "learnt")
 #: So many neighbours in a batch share a transformation: matrix exponentials are half of the cost otherwise.

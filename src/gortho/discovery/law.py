@@ -80,6 +80,8 @@ def speaks_of(found: Discovery) -> bool:
     wider = found.wider
     if wider is None:
         return True
+    if wider.symmetry.skew is not None:
+        return False
     several = len(wider.symmetry.forms) > 1
     return not (wider.symmetry.special or wider.axial or wider.odd or (several and rep.parts[0].rank))
 

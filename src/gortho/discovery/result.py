@@ -14,7 +14,6 @@ import torch
 from scipy.stats import t as student_t
 from torch import Tensor
 
-from gortho.checkpoints import write_whole
 from gortho.discovery import display, symbolic
 from gortho.discovery.defect import Defect
 from gortho.discovery.predictor import Kind
@@ -22,6 +21,7 @@ from gortho.discovery.targets import Errors
 from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict
 from gortho.discovery.violation import Violation
 from gortho.discovery.wider_value import Wider
+from gortho.files import write_whole
 from gortho.forms import QuadraticForm
 from gortho.formulas import Formula
 from gortho.nn.framed import InFrame

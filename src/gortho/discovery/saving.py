@@ -16,13 +16,13 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as tensor_bytes
 from torch import Tensor
 
-from gortho.checkpoints import write_whole
 from gortho.discovery.predictor import Kind, build_network
 from gortho.discovery.result import Discovery, Peer, Provenance, Restart, Source
 from gortho.discovery.targets import Errors
 from gortho.discovery.verdict import Verdict, evidence_from
 from gortho.discovery.violation import violation_from
 from gortho.discovery.wider_value import Wider
+from gortho.files import write_whole
 from gortho.forms import QuadraticForm
 from gortho.formulas import Formula
 from gortho.nn.framed import InFrame

@@ -13,7 +13,7 @@ from gortho.discovery.spectral import skew_basis, symmetric_basis
 from gortho.discovery.wider_skew import compatible_with
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
-from gortho.reps import Tensor as TensorRep
+from gortho.reps import TensorRep
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 from gortho.skew import SkewForm

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from gortho.experiments.figures import against_samples, pyplot
 from gortho.experiments.rows import Job, Row, seeds_of
@@ -32,9 +33,9 @@ PUBLISHED: dict[str, dict[str, tuple[float | None, ...]]] = {
 
 def jobs(seeds: int, quick: bool) -> list[Job]:
     """Every task and size, form unknown, in a hidden frame."""
-    tests = {"test_samples": 1_000, "quick": True} if quick else {"test_samples": 5_000}
+    tests: dict[str, Any] = {"test_samples": 1_000, "quick": True} if quick else {"test_samples": 5_000}
     return [
-        Job(task, method, samples, seed, hidden=True, **tests)  # type: ignore[arg-type]
+        Job(task, method, samples, seed, hidden=True, **tests)
         for samples in ((300,) if quick else reversed(SIZES))
         for seed in seeds_of(seeds, FRESH_SEED)
         for task in TASKS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from gortho.experiments.figures import heat_maps
 from gortho.experiments.rows import FIRST_SEED, Job, Row, seeds_of
@@ -61,9 +62,11 @@ PRINTED = {
 
 def jobs(seeds: int, quick: bool) -> list[Job]:
     """Both tasks with clean labels, all methods."""
-    size = {"samples": 1_000, "test_samples": 500, "quick": True} if quick else {"samples": 10_000}
+    size: dict[str, Any] = (
+        {"samples": 1_000, "test_samples": 500, "quick": True} if quick else {"samples": 10_000}
+    )
     return [
-        Job(task, method, seed=seed, **size)  # type: ignore[arg-type]
+        Job(task, method, seed=seed, **size)
         for seed in seeds_of(seeds)
         for task in TASKS
         for method in FITTED
@@ -72,9 +75,11 @@ def jobs(seeds: int, quick: bool) -> list[Job]:
 
 def noise_jobs(seeds: int, quick: bool) -> list[Job]:
     """The synthetic task with noisy labels."""
-    size = {"samples": 1_000, "test_samples": 500, "quick": True} if quick else {"samples": 10_000}
+    size: dict[str, Any] = (
+        {"samples": 1_000, "test_samples": 500, "quick": True} if quick else {"samples": 10_000}
+    )
     return [
-        Job("synthetic", method, seed=seed, noise=noise, **size)  # type: ignore[arg-type]
+        Job("synthetic", method, seed=seed, noise=noise, **size)
         for seed in seeds_of(seeds)
         for noise in (NOISES[1:] if quick else NOISES)
         for method in (("gortho", "LieGG") if quick else NOISY)

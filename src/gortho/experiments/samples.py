@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from gortho.experiments.figures import against_samples, pyplot
 from gortho.experiments.rows import Job, Row, seeds_of
@@ -18,9 +19,9 @@ PAPER_SIZES = (100, 1_000, 10_000)
 def jobs(seeds: int, quick: bool) -> list[Job]:
     """The synthetic task, clean labels."""
     sizes = (30, 300) if quick else SIZES
-    tests = {"test_samples": 500, "quick": True} if quick else {"test_samples": 2_000}
+    tests: dict[str, Any] = {"test_samples": 500, "quick": True} if quick else {"test_samples": 2_000}
     return [
-        Job("synthetic", method, samples, seed, **tests)  # type: ignore[arg-type]
+        Job("synthetic", method, samples, seed, **tests)
         for samples in reversed(sizes)  # the longest first
         for seed in seeds_of(seeds)
         for method in ("gortho, one network", "LieGG", "paper's form")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from gortho.experiments import regression
 from gortho.experiments.rows import Job, Row, seeds_of
@@ -27,9 +28,11 @@ PREDICTS, FINDS, EXACT = 0.01, 0.05, 1e-8
 
 def jobs(seeds: int, quick: bool) -> list[Job]:
     """What the regression table needs, and data without a form."""
-    size = {"samples": 500, "test_samples": 500, "quick": True} if quick else {"samples": 2_000}
+    size: dict[str, Any] = (
+        {"samples": 500, "test_samples": 500, "quick": True} if quick else {"samples": 2_000}
+    )
     without = [
-        Job("no form", method, seed=seed, **size)  # type: ignore[arg-type]
+        Job("no form", method, seed=seed, **size)
         for seed in seeds_of(seeds)
         for method in ("gortho", "LieGG", "LieGAN", "Augerino, learnt generators")
     ]

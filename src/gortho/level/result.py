@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import t as student_t
 
-from gortho.checkpoints import write_whole
 from gortho.discovery.verdict import Verdict, percent
+from gortho.files import write_whole
 from gortho.forms import QuadraticForm
 from gortho.level.evidence import LevelEvidence
 from gortho.report.words import with_interval

@@ -1,4 +1,4 @@
-"""Equivariant networks: basis form (`EquivariantNet`), frame form, the paper's forms, and forms that learn."""
+"""Equivariant networks: basis form (`EquivariantNet`), sets (`PairNet`), frame form, the paper's, forms that learn."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import FixedForm, LearnableForm
 from gortho.nn.frame import FrameNet
+from gortho.nn.pairnet import PairNet
 from gortho.nn.paper import HouseholderNet, PaperNet
 from gortho.nn.plain import PlainNet
 from gortho.nn.tensors import TensorNet
@@ -30,6 +31,7 @@ __all__ = [
     "FrameNet",
     "HouseholderNet",
     "LearnableForm",
+    "PairNet",
     "PaperNet",
     "PlainNet",
     "TensorNet",

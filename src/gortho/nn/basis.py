@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gortho.nn.form import FormModule
 from gortho.nn.invariants import Shapes
-from gortho.reps import Tensor as TensorRep
+from gortho.reps import TensorRep
+from gortho.terms import Factored
 from gortho.volume import assemble_odd, odd_terms
 
 #: The longest wave in coefficients of sums over a set has this wave number, the next twice as much, and so on.
@@ -189,7 +191,9 @@ class SetBasis(TupleBasis):
             for term in odd:
                 choices = term.shape(self.n, self.fillings, 1)[0]
                 found.append(
-                    torch.stack([self._together(given, len(term.rest.legs)) for _ in range(choices)], 1)
+                    torch.stack(
+                        [laid_out(self._together(given, len(term.rest.legs))) for _ in range(choices)], 1
+                    )
                 )
             dense.append(found)
         if self.handed:
@@ -198,15 +202,20 @@ class SetBasis(TupleBasis):
             fillings = unlike(u) @ X / X.shape[1] ** 0.5
         return super().assemble(dense, X, form, fillings)
 
-    def _together(self, given: Iterator[Tensor], legs: int, before: int = 0, place: int = 0) -> Tensor:
+    def _together(self, given: Iterator[Any], legs: int, before: int = 0, place: int = 0) -> Any:
         """One coefficient ``(batch, points + directions, …)`` from its blocks."""
         if place == legs or not self.directions:
-            return next(given)
+            return laid_out(next(given)) if self.directions else next(given)
         axis = 1 + before
         blocks = [self._together(given, legs, before + 1, place + 1)]
         for _ in range(self.directions):
             blocks.append(self._together(given, legs, before, place + 1).unsqueeze(axis))
         return torch.cat(blocks, axis)
+
+
+def laid_out(c: Tensor | Factored) -> Tensor:
+    """A coefficient one by one."""
+    return c.dense() if isinstance(c, Factored) else c
 
 
 def unlike(u: Tensor) -> Tensor:

@@ -65,13 +65,18 @@ class Broken(nn.Module):
             return torch.stack(blocks).sum(0), X[:, self.own, : form.n], point
         if not len(self.symmetry.directions):
             return form.gram(X), X, point
+        if set_like:
+            return form.gram(X), *self.beside(form, X, point)
         fixed = (self.directions.value * self.direction_scale[:, None]).expand(X.shape[0], -1, -1)
         together = torch.cat([X, fixed], 1)
-        gram, k = form.gram(together), X.shape[1]
-        if not set_like:
-            return gram, together, point
-        along = gram[:, :k, k:] / form.n**0.5
-        return gram[:, :k, :k], together, along if point is None else torch.cat([point, along], -1)
+        return form.gram(together), together, point
+
+    def beside(self, form: FixedForm, X: Tensor, point: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The points of a set with the directions beside them, and their scalars with products ⟨s, x_i⟩."""
+        fixed = self.directions.value * self.direction_scale[:, None]
+        together = torch.cat([X, fixed.expand(X.shape[0], -1, -1)], 1)
+        along = ((X @ form.frame.mT) * form.signs) @ (fixed @ form.frame.mT).mT / form.n**0.5
+        return together, along if point is None else torch.cat([point, along], -1)
 
     @torch.no_grad()
     def calibrate_spaces(self, X: Tensor) -> None:

@@ -21,7 +21,8 @@ from gortho.nn.broken import Broken
 from gortho.nn.features import LinearCoefficients, TupleFeatures, features_for
 from gortho.nn.form import FixedForm, FixedHermitian, FixedSkew, FormModule, LearnableForm, as_form_module
 from gortho.nn.invariants import Committee, Pairing, TupleCoefficients
-from gortho.nn.sets import SetCoefficients
+from gortho.nn.pairs import sides
+from gortho.nn.sets import LARGE, LargeSetCoefficients, SetCoefficients
 from gortho.nn.units import positive, unit_of
 from gortho.reps import DirectSum, Rep, as_rep
 from gortho.skew import SkewForm
@@ -176,7 +177,8 @@ class EquivariantNet(nn.Module):
             counts = self.point_scalars + directions, self.sample_scalars
             if not self.features:
                 lively = self.basis.fillings if self.basis.handed else 0
-                return SetCoefficients(shapes, *counts, width, depth, lively)
+                kind = LargeSetCoefficients if self._large else SetCoefficients
+                return kind(shapes, *counts, width, depth, lively)
             legs = [len(shape) for part in shapes for shape in part]
             functions = features_for(
                 legs, self.points, *counts, True, self.features, seed, degree=self.degree
@@ -188,6 +190,11 @@ class EquivariantNet(nn.Module):
         room = max(8, self.features // sum(prod(shape) for part in shapes for shape in part))
         functions = TupleFeatures(vectors, scalars, room, seed, degree=self.degree, pairing=self.form.pairing)
         return LinearCoefficients(functions, shapes, vectors)
+
+    @property
+    def _large(self) -> bool:
+        """Whether pairs are met in message sums alone."""
+        return self.set_like and self.points > LARGE and not self.features
 
     @property
     def _directions(self) -> int:
@@ -227,11 +234,24 @@ class EquivariantNet(nn.Module):
 
     def _halves(self, X: Tensor, scalars: tuple[Tensor | None, Tensor | None]) -> list[Halves]:
         point, sample = scalars
+        if self._large:
+            return self._of_many(X, point, sample)
         if self.broken is None:
             gram, vectors = self.form.gram(X), self.form.legs(X)
         else:
             gram, vectors, point = self.broken.invariants(self.form, X, point, self.set_like)  # type: ignore
         coefficients = self.coefficients(gram / self.n**0.5, point, sample)
+        return self.basis.assemble(coefficients, vectors, self.form)
+
+    def _of_many(self, X: Tensor, point: Tensor | None, sample: Tensor | None) -> list[Halves]:
+        """The same for large sets, whose Gram matrix is not made."""
+        vectors = X
+        if self._directions:
+            assert self.broken is not None and isinstance(self.form, FixedForm)
+            vectors, point = self.broken.beside(self.form, X, point)
+        assert not isinstance(self.form, FixedSkew)  # these take no sets
+        left, right = sides(self.form, X)
+        coefficients = self.coefficients((left / self.n**0.5, right), point, sample)
         return self.basis.assemble(coefficients, vectors, self.form)
 
     def forward(

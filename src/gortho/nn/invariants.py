@@ -14,9 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from gortho.terms import Factored
 
 #: Shapes of coefficients without their axis of samples, by part of the output and by term.
 Shapes = Sequence[Sequence[tuple[int, ...]]]
@@ -77,6 +80,22 @@ class Products(nn.Module):
     def forward(self, f: Tensor) -> Tensor:
         left, right = self.factors(f).chunk(2)
         return left * right
+
+
+class Quadratics(nn.Module):
+    """f ↦ f_i f_j for i ≤ j, on ``(features, samples)``."""
+
+    first: Tensor
+    second: Tensor
+
+    def __init__(self, features: int):
+        super().__init__()
+        first, second = torch.triu_indices(features, features)
+        self.register_buffer("first", first, persistent=False)
+        self.register_buffer("second", second, persistent=False)
+
+    def forward(self, f: Tensor) -> Tensor:
+        return f[self.first] * f[self.second]
 
 
 class Readout(nn.Module):
@@ -185,11 +204,21 @@ class Committee(nn.Module):
         super().__init__()
         self.members = nn.ModuleList(members)
 
-    def forward(self, *invariants: Tensor | None) -> list[list[Tensor]]:
+    def forward(self, *invariants: Any) -> list[list[Tensor | Factored]]:
         each = [member(*invariants) for member in self.members]
-        return [self._together([torch.stack(same) for same in zip(*part)]) for part in zip(*each)]
+        return [self._together([_stacked(same) for same in zip(*part)]) for part in zip(*each)]
 
-    def _together(self, part: list[Tensor]) -> list[Tensor]:
-        if len(part) == 1 and part[0].ndim == 2 and len(self.members) > 2:  # (members, samples): a scalar
-            part = [part[0].sort(0).values[1:-1]]
-        return [c.mean(0) for c in part]
+    def _together(self, part: list[Any]) -> list[Tensor | Factored]:
+        one = part[0] if len(part) == 1 and isinstance(part[0], Tensor) else None
+        if one is not None and one.ndim == 2 and len(self.members) > 2:  # (members, samples): a scalar
+            part = [one.sort(0).values[1:-1]]
+        return [c if isinstance(c, Factored) else c.mean(0) for c in part]
+
+
+def _stacked(same: Sequence[Any]) -> Tensor | Factored:
+    """The same coefficient of all members, one behind the other; of factors the mean itself."""
+    if not isinstance(same[0], Factored):
+        return torch.stack(list(same))
+    first, *others = (torch.cat(legs, dim=-2) for legs in zip(*(c.factors for c in same)))
+    diagonal = torch.stack([c.diagonal for c in same]).mean(0)
+    return Factored(diagonal, (first / len(same), *others))

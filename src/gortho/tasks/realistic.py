@@ -7,9 +7,8 @@ The inputs' own shape, such as a plane or an offset, is one that the form does n
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,8 +18,9 @@ from torch import Tensor
 from gortho.forms import QuadraticForm
 from gortho.groups import haar, random_generator
 from gortho.reps import as_rep
+from gortho.tasks.inputs import INPUTS, uniform
+from gortho.tasks.law_families import LAWS, Ingredients, LawFamily, quadratic_form
 from gortho.tasks.laws import Law, Task
-from gortho.tasks.random_laws import _functions
 
 #: Groups O(p,q) that the problems meet in turn.
 GROUPS = ((2, 0), (3, 0), (4, 0), (1, 1), (1, 2), (1, 3), (2, 2))
@@ -30,8 +30,6 @@ NOISES = tuple((share, relative) for share in (0.0, 0.01, 0.02, 0.05) for relati
 CONDITION = 3.0
 #: The largest ratio of the columns' units.
 UNITS = 300.0
-#: What keeps a pole at q = 0 finite, as a share of the median of |q|.
-SOFT = 0.05
 
 
 def frame_distance(A: Any, B: Any, x: Tensor) -> float:
@@ -56,270 +54,6 @@ def frame_distance(A: Any, B: Any, x: Tensor) -> float:
 
     one, two = white(A), white(B)
     return min(float(torch.linalg.matrix_norm(one - sign * two)) for sign in (1.0, -1.0))
-
-
-# Inputs: each maker gives samples (N, points, n) in the plain frame.
-
-
-def _normal(samples: int, points: int, n: int, generator: torch.Generator) -> Tensor:
-    return torch.randn(samples, points, n, dtype=torch.float64, generator=generator)
-
-
-def _uniform(generator: torch.Generator, *shape: int, low: float = 0.0, high: float = 1.0) -> Tensor:
-    return low + (high - low) * torch.rand(*shape, dtype=torch.float64, generator=generator)
-
-
-def _nearly_planar(samples: int, points: int, n: int, generator: torch.Generator) -> Tensor:
-    x, normal = _normal(samples, points, n, generator), haar(n, (), generator)[0]
-    return x - 0.95 * (x @ normal)[..., None] * normal
-
-
-def _decades(samples: int, points: int, n: int, generator: torch.Generator) -> Tensor:
-    x = _normal(samples, points, n, generator)
-    return x / x.norm(dim=-1, keepdim=True) * 10 ** _uniform(generator, samples, points, 1, low=-1)
-
-
-def _off_centre(samples: int, points: int, n: int, generator: torch.Generator) -> Tensor:
-    centres = _normal(1, points, n, generator)
-    return _normal(samples, points, n, generator) + 3 * centres / centres.norm(dim=-1, keepdim=True)
-
-
-def _heavy_tails(samples: int, points: int, n: int, generator: torch.Generator) -> Tensor:
-    chi = _normal(samples, points, 4, generator).square().mean(-1, keepdim=True)  # 4 degrees of freedom
-    return _normal(samples, points, n, generator) / chi.sqrt()
-
-
-def _correlated(samples: int, points: int, n: int, generator: torch.Generator) -> Tensor:
-    own, shared = _normal(samples, points, n, generator), _normal(samples, points, 1, generator)
-    return 0.05**0.5 * own + 0.95**0.5 * shared
-
-
-def _clusters(samples: int, points: int, n: int, generator: torch.Generator) -> Tensor:
-    centres = 1.5 * _normal(6, 1, n, generator)[:, 0]
-    which = torch.randint(len(centres), (samples, points), generator=generator)
-    return centres[which] + 0.25 * _normal(samples, points, n, generator)
-
-
-def _mass_shell(samples: int, points: int, n: int, generator: torch.Generator) -> Tensor:
-    momentum = _normal(samples, points, n - 1, generator)
-    if points == 1:  # with few masses an invariant of one particle would take few values
-        mass = 10 ** _uniform(generator, samples, 1, 1, low=-0.5, high=0.5)
-    else:
-        species = torch.tensor([0.14, 0.49, 0.94], dtype=torch.float64)
-        mass = species[torch.randint(3, (samples, points, 1), generator=generator)]
-    return torch.cat([(mass**2 + momentum.square().sum(-1, keepdim=True)).sqrt(), momentum], dim=-1)
-
-
-def _orbits(samples: int, points: int, n: int, generator: torch.Generator) -> Tensor:
-    """Twelve Kepler ellipses about the origin, their sizes over a decade, their planes scattered about one."""
-    plane = haar(n, (), generator)[:, :2] + 0.3 * _normal(12, n, 2, generator)
-    axes = torch.linalg.qr(plane).Q
-    size, eccentricity = 10 ** _uniform(generator, 12), _uniform(generator, 12, high=0.6)
-    which = torch.randint(12, (samples, points), generator=generator)
-    angle = _uniform(generator, samples, points, high=2 * math.pi)
-    radius = (size * (1 - eccentricity**2))[which] / (1 + eccentricity[which] * angle.cos())
-    in_plane = radius[..., None] * torch.stack([angle.cos(), angle.sin()], dim=-1)
-    return (axes[which] @ in_plane[..., None])[..., 0]
-
-
-#: Families of inputs. Columns in other units are normal ones whose frame has these units, too.
-INPUTS: dict[str, Callable[[int, int, int, torch.Generator], Tensor]] = {
-    "normal": _normal,
-    "units": _normal,
-    "nearly planar": _nearly_planar,
-    "decades": _decades,
-    "off-centre": _off_centre,
-    "heavy tails": _heavy_tails,
-    "correlated": _correlated,
-    "clusters": _clusters,
-    "mass shell": _mass_shell,
-    "orbits": _orbits,
-}
-
-
-# Laws: functions of squares xᵀAx of the vectors, of their differences or of their sum.
-
-#: Chooses vectors ``(N, m, n)`` of tuples ``(N, points, n)``.
-Choice = Callable[[Tensor], Tensor]
-
-
-def _each(x: Tensor) -> Tensor:
-    return x
-
-
-def _total(x: Tensor) -> Tensor:
-    return x.sum(1, keepdim=True)
-
-
-def _each_and_total(x: Tensor) -> Tensor:
-    return torch.cat([x, _total(x)], dim=1) if x.shape[1] > 1 else x
-
-
-def _pairs(x: Tensor) -> Tensor:
-    if x.shape[1] == 1:
-        return x
-    i, j = torch.triu_indices(x.shape[1], x.shape[1], 1)
-    return x[:, i] - x[:, j]
-
-
-def _from_first(x: Tensor) -> Tensor:
-    return x[:, :1] - x[:, 1:]
-
-
-@dataclass(frozen=True)
-class Ingredients:
-    """What a law is made of: samples that set its units, A, the squares (xᵀAx or what stands for it), and chance."""
-
-    x: Tensor
-    A: Tensor
-    square: Callable[[Tensor], Tensor]
-    generator: torch.Generator
-
-    def weights(self, count: int) -> Tensor:
-        """Numbers of either sign and size 0.5 to 1.5, so that every part of a law matters."""
-        size = _uniform(self.generator, count, low=0.5, high=1.5)
-        return size * (1 - 2 * torch.randint(2, (count,), generator=self.generator))
-
-    def squares(self, choice: Choice) -> tuple[Callable[[Tensor], Tensor], Tensor, Tensor]:
-        """Squares ``(N, m)`` of some vectors in units of their median size on the samples, these units, and weights."""
-        units = self.square(choice(self.x)).abs().median(0).values
-        return lambda x: self.square(choice(x)) / units, units, self.weights(len(units))
-
-    def free(self, count: int, shape: str, scale: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-        """Random functions ``(N, count)`` of all inner products, each in units of its median size.
-
-        They vary by about 1 on the samples, about values of either sign and the same size.
-        """
-
-        def inner(x: Tensor) -> Tensor:
-            i, j = torch.triu_indices(x.shape[1], x.shape[1])
-            return (self.square(x[:, i] + x[:, j]) - self.square(x[:, i] - x[:, j])) / 4
-
-        units = inner(self.x).abs().median(0).values
-        key = int(torch.randint(2**31, (), generator=self.generator))
-
-        def function(x: Tensor) -> Tensor:
-            return _functions(scale(inner(x) / units), count, shape, random_generator(key))
-
-        values, offset = function(self.x), self.weights(count)
-        middle = values.median(0).values
-        spread = (values - middle).abs().median(0).values  # not the variance, which may be that of one sample
-        return lambda x: (function(x) - middle) / spread + offset
-
-
-def _quadratic_form(A: Tensor, x: Tensor) -> Tensor:
-    return ((x @ A) * x).sum(-1)
-
-
-def _potential(choice: Choice, function: Callable[[Tensor], Tensor]) -> Callable[[Ingredients], Law]:
-    """y = Σ w φ(q(v)) over the chosen vectors v."""
-
-    def build(c: Ingredients) -> Law:
-        u, _, w = c.squares(choice)
-        return lambda x: function(u(x)) @ w
-
-    return build
-
-
-def _central(choice: Choice, function: Callable[[Tensor], Tensor]) -> Callable[[Ingredients], Law]:
-    """y = Σ w φ(q(v)) v over the chosen vectors v."""
-
-    def build(c: Ingredients) -> Law:
-        u, _, w = c.squares(choice)
-        return lambda x: ((w * function(u(x)))[..., None] * choice(x)).sum(1)
-
-    return build
-
-
-def _polynomial(c: Ingredients) -> Law:
-    function = c.free(1, "polynomial", lambda u: u)
-    return lambda x: function(x)[:, 0]
-
-
-def _network(c: Ingredients) -> Law:
-    function = c.free(1, "network", torch.asinh)
-    return lambda x: function(x)[:, 0]
-
-
-def _wave(c: Ingredients) -> Law:
-    """Three periods of √|q| up to its 95th percentile."""
-    u, _, w = c.squares(_each)
-    waves = 6 * math.pi / u(c.x).abs().sqrt().quantile(0.95, dim=0)
-    return lambda x: (waves * u(x).abs().sqrt()).cos() @ w
-
-
-def _mixture(c: Ingredients) -> Law:
-    coefficients = c.free(c.x.shape[1], "network", torch.asinh)
-    return lambda x: (coefficients(x)[..., None] * x).sum(1)
-
-
-def _inertia(c: Ingredients) -> Law:
-    """Σ m (q A⁻¹ - x xᵀ), the moment of inertia in the metric."""
-    u, units, w = c.squares(_each)
-    masses, inverse = w.abs(), torch.linalg.inv(c.A)
-    return lambda x: (u(x) @ masses)[:, None, None] * inverse - (masses / units * x.mT) @ x
-
-
-def _stress(c: Ingredients) -> Law:
-    """Σ w (v vᵀ - q A⁻¹/2) / (|q| + soft) over pairs: Maxwell's stress of fields that fall off."""
-    u, units, w = c.squares(_pairs)
-    inverse = torch.linalg.inv(c.A)
-
-    def law(x: Tensor) -> Tensor:
-        v, q = _pairs(x), u(x)
-        strength = w / (q.abs() + 2 * SOFT)
-        return (strength[:, None] / units * v.mT) @ v - (strength * q).sum(1)[:, None, None] / 2 * inverse
-
-    return law
-
-
-def _linear_map(c: Ingredients) -> Law:
-    """Σ w (B + B²/2) + cross terms, B = x xᵀA, and a multiple of the identity: B² = q B."""
-    u, units, w = c.squares(_each)
-    cross, one = c.weights(1), torch.eye(len(c.A), dtype=c.A.dtype)
-
-    def law(x: Tensor) -> Tensor:
-        q, v = u(x), x / units.sqrt()[:, None]
-        own = ((w * (1 + q / 2))[:, None] * v.mT) @ v
-        return (own + cross * v[:, 0, :, None] * v[:, -1, None, :]) @ c.A + (q @ w)[:, None, None] * one
-
-    return law
-
-
-@dataclass(frozen=True)
-class LawFamily:
-    """How targets come about: the output, the least number of vectors, and a maker of laws."""
-
-    output: str
-    points: int
-    build: Callable[[Ingredients], Law]
-
-
-#: Families of laws.
-LAWS: dict[str, LawFamily] = {
-    "polynomial": LawFamily("scalar", 1, _polynomial),
-    "root": LawFamily("scalar", 1, _potential(_each_and_total, lambda u: u.abs().sqrt())),
-    "logarithm": LawFamily("scalar", 1, _potential(_pairs, lambda u: (0.01 + u.abs()).log())),
-    "well": LawFamily("scalar", 1, _potential(_pairs, lambda u: (1 - (1 - u.abs().sqrt()).exp()) ** 2)),
-    "wave": LawFamily("scalar", 1, _wave),
-    "power": LawFamily("scalar", 1, _potential(_pairs, lambda u: 1 / (u.abs() + SOFT))),
-    "decay": LawFamily("scalar", 1, _potential(_each, lambda u: (-u.abs().sqrt()).exp())),
-    "saturation": LawFamily("scalar", 1, _potential(_each_and_total, lambda u: u / (1 + u.abs()))),
-    "network": LawFamily("scalar", 1, _network),
-    "mass": LawFamily("scalar", 2, _potential(_total, lambda u: u.abs().sqrt())),
-    "inverse square": LawFamily("vector", 1, _central(_each, lambda u: (u.abs() + SOFT) ** -1.5)),
-    "pair force": LawFamily(
-        "vector", 2, _central(_from_first, lambda u: (-u.abs().sqrt()).exp() / (u.abs() + SOFT))
-    ),
-    "spring": LawFamily("vector", 1, _central(_each, lambda u: 0.5 + torch.asinh(u))),
-    "mixture": LawFamily("vector", 2, _mixture),
-    "inertia": LawFamily("bilinear", 1, _inertia),
-    "stress": LawFamily("bilinear", 1, _stress),
-    "linear map": LawFamily("conjugation", 1, _linear_map),
-}
-
-
-# Problems
 
 
 def _plain_form(group: tuple[int, int], inputs: str, generator: torch.Generator) -> Tensor:
@@ -358,7 +92,7 @@ def _hidden(task: Task, inputs: str, seed: int, generator: torch.Generator) -> T
     name, n = task.name, task.form.n
     task = task.hidden(seed, CONDITION)
     if inputs == "units":
-        exponents = _uniform(generator, n)
+        exponents = uniform(generator, n)
         exponents[torch.randperm(n, generator=generator)[:2]] = torch.tensor([0.0, 1.0], dtype=torch.float64)
         task = task.in_frame(torch.diag(UNITS**exponents))
     return replace(task, name=name)
@@ -400,7 +134,7 @@ def realistic(
     family, generator = _checked(inputs, law, points), random_generator(seed)
     A = _plain_form(group, inputs, generator)
     x = INPUTS[inputs](samples, points, len(A), generator)
-    f = family.build(Ingredients(x, A, partial(_quadratic_form, A), generator))
+    f = family.build(Ingredients(x, A, partial(quadratic_form, A), generator))
     form = QuadraticForm(A)
     task = Task(
         f"{form.group_name}: {law} of {points} point(s), {inputs}", x, f(x), family.output, form, law=f
@@ -433,7 +167,7 @@ def _other_form(A: Tensor, x: Tensor, generator: torch.Generator) -> Tensor:
 def _along_direction(output: str, x: Tensor, generator: torch.Generator) -> Law:
     """A wave along a fixed direction s; targets with indices point along s, too."""
     s = haar(x.shape[-1], (), generator)[0]
-    size, phase = (x[:, 0] @ s).std(), _uniform(generator, 1, low=-0.8, high=0.8)
+    size, phase = (x[:, 0] @ s).std(), uniform(generator, 1, low=-0.8, high=0.8)
     value = torch.ones((), dtype=x.dtype)
     for _ in as_rep(output).shape(len(s)):
         value = value[..., None] * s
@@ -462,11 +196,11 @@ def formless_realistic(
     family, generator = _checked(inputs, law, points), random_generator(seed)
     A = _plain_form(group, inputs, generator)
     x = INPUTS[inputs](samples, points, len(A), generator)
-    square = _NORMS.get(kind, partial(_quadratic_form, A))
+    square = _NORMS.get(kind, partial(quadratic_form, A))
     f = family.build(Ingredients(x, A, square, generator))
     if kind == "two forms":
         B = _other_form(A, x, generator)
-        f = _sum_of_laws(f, family.build(Ingredients(x, B, partial(_quadratic_form, B), generator)), 0.5, x)
+        f = _sum_of_laws(f, family.build(Ingredients(x, B, partial(quadratic_form, B), generator)), 0.5, x)
     elif kind == "direction":
         f = _sum_of_laws(f, _along_direction(family.output, x, generator), share, x)
     elif kind not in FORMLESS:

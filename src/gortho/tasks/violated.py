@@ -17,17 +17,10 @@ from torch import Tensor
 from gortho.forms import QuadraticForm
 from gortho.groups import haar, random_generator
 from gortho.reps import as_rep
+from gortho.tasks.inputs import INPUTS
+from gortho.tasks.law_families import LAWS, Ingredients, quadratic_form
 from gortho.tasks.laws import Law, Task
-from gortho.tasks.realistic import (
-    GROUPS,
-    INPUTS,
-    LAWS,
-    Ingredients,
-    _disturbed,
-    _hidden,
-    _plain_form,
-    _quadratic_form,
-)
+from gortho.tasks.realistic import GROUPS, _disturbed, _hidden, _plain_form
 
 #: Shares of the law's variance that the form cannot express.
 SHARES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
@@ -80,7 +73,7 @@ def violated(
     A = _plain_form(group, inputs, generator)
     x = INPUTS[inputs](samples, points, len(A), generator)
     x = x * (1 - 2 * torch.randint(2, (samples, 1, 1), generator=generator))
-    exact = family.build(Ingredients(x, A, partial(_quadratic_form, A), generator))
+    exact = family.build(Ingredients(x, A, partial(quadratic_form, A), generator))
     broken = violation(family.output, kind, x, generator)
     y, g = exact(x), broken(x)
     size = (y - y.mean(0)).square().mean()

@@ -8,10 +8,11 @@
 ([[5.0, 3.0, 0.0, 4.0], [1.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [True, True, False])
 """
 
-from .jets import LABELS, SPLITS, Jets, JetsWriter
-from .production import Settings, generate
+from .jets import LABELS, SPLITS, Jets
+from .production import Production, generate
 from .reference import import_reference
 from .summary import Moments, PairMoments, moments, pair_moments, plot, table
+from .writing import JetsWriter
 
 __all__ = [
     "LABELS",
@@ -20,7 +21,7 @@ __all__ = [
     "JetsWriter",
     "Moments",
     "PairMoments",
-    "Settings",
+    "Production",
     "generate",
     "import_reference",
     "moments",

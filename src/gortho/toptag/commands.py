@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -99,11 +100,11 @@ def generate(
     Example:
       gortho data toptag generate jets --jets 100000 --workers 2 --seed 1
     """
-    from .production import Settings
+    from .production import Production
     from .production import generate as make
     from .summary import table
 
-    settings = Settings(
+    settings = Production(
         jets=jets,
         seed=seed,
         card=card,
@@ -118,7 +119,7 @@ def generate(
 
 
 @toptag.command("import")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE.h5...")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @OUT
 @option(
     "--split-by",
@@ -132,17 +133,20 @@ def generate(
 def import_(
     files: tuple[Path, ...], out: Path, split_by: str, sort: bool, no_truth_check: bool, quiet: bool
 ) -> None:
-    """Read the public reference files (train.h5, val.h5, test.h5) into the directory OUT.
+    """Read the public reference files (train.h5, val.h5, test.h5), or one .npz archive, into the directory OUT.
 
-    Every row is checked; a bad one ends the import with its number. Needs gortho[hep].
+    Every row is checked; a bad one ends the import with its number. The reference files need gortho[hep].
 
     \b
     Example:
       gortho data toptag import train.h5 val.h5 test.h5 reference
     """
-    from .reference import import_reference
+    from .reference import import_archive, import_reference
     from .summary import table
 
+    if [file.suffix for file in files] == [".npz"]:
+        click.echo(table(import_archive(files[0], out), str(out)))
+        return
     jets = import_reference(
         files, out, split_by=split_by, sort=sort, check_truth=not no_truth_check, hidden=quiet
     )
@@ -220,6 +224,11 @@ def summary(directory: Path, out: Path | None, verify: bool, as_json: bool) -> N
 @option("--jets", type=click.IntRange(3), metavar="N", help="Only so many, picked at random.")
 @option("--device", metavar="NAME", help="cpu or cuda; the GPU where there is one.")
 @option("--amp", is_flag=True, help="Layers in bfloat16 (GPU).")
+@option(
+    "--compile/--no-compile",
+    default=None,
+    help="Compile the network first, which takes a minute or so: by default on a GPU, where it pays.",
+)
 @QUIET
 @click.pass_context
 def train(
@@ -248,9 +257,8 @@ def train(
       gortho train toptag jets --learn-form --frame 1 --out blind
       gortho train toptag jets --references 3 --out broken
     """
-    from gortho.toptag import parallel
     from gortho.toptag.saved import SIZES
-    from gortho.toptag.trained import Plan, left_out, metrics_table, run
+    from gortho.toptag.trained import TaggerPlan, left_out, metrics_table, run
 
     chosen = pick_device(device)
     gpu = chosen.type == "cuda"
@@ -261,11 +269,11 @@ def train(
             f"--size {size} and --{next(iter(given))} contradict each other: give one kind"
         )
     shape = SIZES[size or ("50k" if gpu else "11k")] | given
-    plan = Plan(
+    plan = TaggerPlan(
         data=tuple(str(path) for path in data), epochs=epochs or (40 if gpu else 10), **shape, **options
     )
     found = run(plan, out, chosen, lambda text: click.echo(text, err=True), False if quiet else None)
-    if parallel.place()[0] > 0:
+    if int(os.environ.get("RANK", "0")):  # the first of several processes speaks
         return
     click.echo(metrics_table(found["test"]))
     if plan.references:
@@ -275,7 +283,7 @@ def train(
             f"learnt form: |cos| {found['form']['cos']:.6f}, d_PA {found['form']['d_PA']:.2g} to the truth"
         )
     click.echo(f"Page: {out / 'index.md'}")
-    if found["ended"].startswith("interrupted"):
+    if found["interrupted"]:
         click.echo(f"{found['ended']}: what is written is of that; the same command goes on.", err=True)
         ctx.exit(130)
     if found["steps_left_out"]:
@@ -286,10 +294,10 @@ def pick_device(name: str | None) -> torch.device:
     """The device of this name; without one the GPU where there is one, each process its own."""
     import torch
 
-    from gortho.toptag import parallel
+    from gortho.processes import local_device
 
     if name is None:
-        return parallel.local_device()
+        return local_device()
     try:
         device = torch.device(name)
     except RuntimeError:
@@ -302,7 +310,7 @@ def pick_device(name: str | None) -> torch.device:
     if (device.index or 0) >= count:
         raise ValueError(f"--device {name}: torch sees {count or 'no'} GPU here, leave it out or give cpu")
     if device.index is None:
-        return parallel.local_device()
+        return local_device()
     torch.cuda.set_device(device)  # kernels go by the current device
     return device
 

@@ -20,7 +20,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from gortho.baselines.base import form_of_generators, generator_distance
-from gortho.checkpoints import History
+from gortho.checkpoints import Ended, History
 from gortho.experiments.rows import Row, facts, read_rows, seeds_of
 from gortho.forms import QuadraticForm
 from gortho.nn.form import LearnableForm
@@ -168,7 +168,7 @@ def measure(job: Job, samples: Samples, budget: Budget, device: torch.device) ->
     began = time.perf_counter()
     net, history, form, generators = fit()
     seconds = time.perf_counter() - began
-    if history.ended.startswith("interrupted"):
+    if history.how is Ended.INTERRUPTED:
         raise KeyboardInterrupt  # half a training is no row
     row: Row = asdict(job) | {
         "training jets": len(training),

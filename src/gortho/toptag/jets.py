@@ -1,36 +1,35 @@
-"""`Jets`: many jets of different length, in memory or mapped from a directory with checksums."""
+"""`Jets`: many jets of different length, in memory, and as Parquet files on disk.
+
+A file has a row for each jet: the lists `px`, `py`, `pz` of its constituents in GeV, sorted by falling pT, the numbers
+`label` (1 top, 0 QCD), `split` (0 train, 1 validation, 2 test) and, where it is known, `pthat`. Whatever reads Parquet
+reads it. How the jets came to be is JSON in the metadata of the schema, under "gortho"; pages carry checksums.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.lib import format as npy
 
 from gortho.samples import DataError
+from gortho.samples.errors import missing
 
 if TYPE_CHECKING:
     import torch
 
-FORMAT = "gortho-jets-1"
 SPLITS = ("train", "validation", "test")
 LABELS = ("QCD", "top")
-META = "meta.json"
-#: Arrays of a directory, with their type and the shape of one entry; the last one may be missing.
-ARRAYS: dict[str, tuple[type, tuple[int, ...]]] = {
-    "momenta": (np.float32, (3,)),
-    "offsets": (np.int64, ()),
-    "label": (np.int8, ()),
-    "split": (np.int8, ()),
-    "pthat": (np.float32, ()),
-}
-OPTIONAL = ("pthat",)
-BLOCK = 1 << 22
+#: The file of a directory of jets, and where its schema says how they came to be.
+FILE, META = "jets.parquet", b"gortho"
+COMPONENTS = ("px", "py", "pz")
+#: Numbers of a jet, with their types; the last one may be missing.
+NUMBERS = {"label": np.int8, "split": np.int8, "pthat": np.float32}
+#: Jets that are written, or looked at, together.
+BLOCK = 50_000
 
 
 class Jets:
@@ -48,16 +47,15 @@ class Jets:
         split: np.ndarray | None = None,
         pthat: np.ndarray | None = None,
         meta: Mapping[str, Any] | None = None,
-        path: Path | None = None,
+        name: str = "",
     ):
         self.momenta, self.offsets, self.label = momenta, offsets, label
         self.split_code = np.zeros(len(label), dtype=np.int8) if split is None else split
-        self.pthat, self.meta, self.path = pthat, dict(meta or {}), path
-        self._check_shapes()
+        self.pthat, self.meta = pthat, dict(meta or {})
+        self._check_shapes(f"{name}: " if name else "")
 
-    def _check_shapes(self) -> None:
+    def _check_shapes(self, name: str) -> None:
         """The arrays fit together; whether their values make sense is for `verify`."""
-        name = f"{self.path}: " if self.path else ""
         if self.momenta.ndim != 2 or self.momenta.shape[1] != 3:
             raise DataError(f"{name}momenta have shape {self.momenta.shape}: they must be (M, 3): px, py, pz")
         if self.offsets.ndim != 1 or len(self.offsets) < 2:
@@ -82,66 +80,59 @@ class Jets:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Jets:
-        """Jets in a directory, mapped into memory, not read. `verify` reads and checks all of it."""
-        directory = Path(path).expanduser()
-        meta = read_meta(directory)
-        arrays = {}
-        for name, (dtype, shape) in ARRAYS.items():
-            file = directory / f"{name}.npy"
-            if name in OPTIONAL and file.name not in meta["files"]:
-                continue
-            if not file.exists():
-                raise DataError(f"{directory} has no {file.name}: copy the whole directory, or make it again")
-            expected = meta["files"].get(file.name, {}).get("bytes")
-            if file.stat().st_size != expected:
-                raise DataError(
-                    f"{file} has {file.stat().st_size} bytes, and {META} says {expected}: "
-                    "it was cut or changed, make it again"
+        """Jets of a directory that `gortho data toptag` wrote, or of any Parquet file with their columns."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        file = _file(Path(path).expanduser())
+        try:
+            with pq.ParquetFile(file, page_checksum_verification=True) as opened:
+                table, told = opened.read(), opened.metadata.metadata or {}
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"{file} is cut or damaged ({error}): copy or make it again") from None
+        for column in (*COMPONENTS, "label", "split"):
+            if column not in table.column_names:
+                raise DataError(f"{file}: {missing('column', column, table.column_names)}")
+        try:
+            lists = [table[name].combine_chunks().cast(pa.list_(pa.float32())) for name in COMPONENTS]
+            offsets = [np.asarray(part.offsets, dtype=np.int64) for part in lists]
+            if any(not np.array_equal(o - o[0], offsets[0] - offsets[0][0]) for o in offsets):
+                raise DataError(f"{file}: px, py and pz have lists of different lengths: write it again")
+            momenta = np.stack([np.asarray(part.flatten()) for part in lists], axis=1)
+            numbers = {
+                name: np.asarray(table[name].combine_chunks()).astype(dtype)
+                for name, dtype in NUMBERS.items()
+                if name in table.column_names
+            }
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            raise (
+                error
+                if isinstance(error, DataError)
+                else DataError(
+                    f"{file} does not hold jets ({error}): px, py, pz are lists of numbers, label and split numbers"
                 )
-            values = np.load(file, mmap_mode="r", allow_pickle=False)
-            if values.dtype != dtype or values.shape[1:] != shape:
-                raise DataError(f"{file} holds {values.dtype} {values.shape}: make it again")
-            arrays[name] = values
-        # small ones are faster without the map
-        return cls(
-            arrays["momenta"],
-            np.array(arrays["offsets"]),
-            np.array(arrays["label"]),
-            np.array(arrays["split"]),
-            np.array(arrays["pthat"]) if "pthat" in arrays else None,
-            meta,
-            directory,
-        )
+            ) from None
+        meta = json.loads(told.get(META, b"{}"))
+        return cls(momenta, offsets[0] - offsets[0][0], meta=meta, name=str(file), **numbers)
 
     @classmethod
     def from_npz(cls, path: str | os.PathLike[str]) -> Jets:
         """Jets from an .npz archive with `momenta`, `offsets`, `label` and, if it has them, `split` and `pthat`."""
         path = Path(path).expanduser()
+        types: dict[str, type] = {"momenta": np.float32, "offsets": np.int64, **NUMBERS}
         try:
             with np.load(path, allow_pickle=False) as file:
-                missing = [name for name in ("momenta", "offsets", "label") if name not in file.files]
-                if missing:
-                    raise DataError(
-                        f"{path.name} has no array {missing[0]!r}: it must have momenta, offsets, label"
-                    )
-                arrays = {name: file[name] for name in ARRAYS if name in file.files}
-                typed: dict[str, np.ndarray] = {
-                    name: np.asarray(values, dtype=ARRAYS[name][0]) for name, values in arrays.items()
+                arrays = {
+                    name: file[name].astype(dtype) for name, dtype in types.items() if name in file.files
                 }
         except FileNotFoundError:
             raise DataError(f"{path} does not exist: check the name") from None
-        except DataError:
-            raise
         except Exception as error:
             raise DataError(f"{path.name} cannot be read as .npz ({error}): write it again") from None
-        return cls(
-            typed["momenta"],
-            typed["offsets"],
-            typed["label"],
-            typed.get("split"),
-            typed.get("pthat"),
-            {"source": path.name},
-        )
+        for name in ("momenta", "offsets", "label"):
+            if name not in arrays:
+                raise DataError(f"{path.name} has no array {name!r}: it must have momenta, offsets, label")
+        return cls(**arrays, meta={"source": path.name}, name=path.name)
 
     def __len__(self) -> int:
         return len(self.label)
@@ -162,14 +153,14 @@ class Jets:
         return np.flatnonzero(self.split_code == SPLITS.index(name))
 
     def __getitem__(self, rows: Any) -> Jets:
-        """Some of the jets, copied into memory; rows as numpy takes them."""
+        """Some of the jets; rows as numpy takes them."""
         rows = np.atleast_1d(np.arange(len(self))[rows])
         if len(rows) == 0:
             raise DataError("no jet is selected: give at least one row")
         counts = self.counts[rows]
         offsets = np.concatenate([[0], np.cumsum(counts)])
         inside = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
-        momenta = np.asarray(self.momenta[np.repeat(self.offsets[rows], counts) + inside])
+        momenta = self.momenta[np.repeat(self.offsets[rows], counts) + inside]
         pthat = None if self.pthat is None else self.pthat[rows]
         return Jets(momenta, offsets, self.label[rows], self.split_code[rows], pthat)
 
@@ -193,50 +184,40 @@ class Jets:
             raise DataError(f"max_constituents is {longest}: it must be at least 1")
         mask = np.arange(longest) < counts[:, None]
         index = (self.offsets[rows][:, None] + np.arange(longest))[mask]
-        p = np.asarray(self.momenta[index], dtype=np.float64)
         vectors = np.zeros((len(rows), longest, 4))
-        vectors[mask] = np.concatenate([np.linalg.norm(p, axis=1, keepdims=True), p], axis=1)
+        vectors[mask] = with_energy(self.momenta[index])
         return torch.from_numpy(vectors).to(dtype or torch.float32), torch.from_numpy(mask)
 
-    def total(self, block: int = 50_000) -> np.ndarray:
+    def total(self, block: int = BLOCK) -> np.ndarray:
         """Momenta of the jets themselves, (len, 4) as E, px, py, pz."""
         result = np.empty((len(self), 4))
         for start in range(0, len(self), block):
-            stop = min(start + block, len(self))
-            low, high = self.offsets[start], self.offsets[stop]
-            p = np.asarray(self.momenta[low:high], dtype=np.float64)
-            p = np.concatenate([np.linalg.norm(p, axis=1, keepdims=True), p], axis=1)
-            sums = np.concatenate([np.zeros((1, 4)), np.cumsum(p, axis=0)])
-            edges = self.offsets[start : stop + 1] - low
-            result[start:stop] = sums[edges[1:]] - sums[edges[:-1]]
+            edges = self.offsets[start : start + block + 1]
+            p = with_energy(self.momenta[edges[0] : edges[-1]])
+            sums = np.concatenate([np.zeros((1, 4)), np.cumsum(p, axis=0)])[edges - edges[0]]
+            result[start : start + block] = np.diff(sums, axis=0)
         return result
 
     def save(self, path: str | os.PathLike[str], **meta: Any) -> Jets:
         """Write to a directory, and open it."""
-        with JetsWriter(path) as writer:
-            step = 50_000
-            for start in range(0, len(self), step):
-                stop = min(start + step, len(self))
-                writer.append(
-                    self.momenta[self.offsets[start] : self.offsets[stop]],
-                    self.counts[start:stop],
-                    self.label[start:stop],
-                    self.split_code[start:stop],
-                    None if self.pthat is None else self.pthat[start:stop],
-                )
-            writer.finish({name: value for name, value in self.meta.items() if name != "files"} | meta)
+        self.write(Path(path).expanduser() / FILE, **meta)
         return Jets.open(path)
 
+    def write(self, file: str | os.PathLike[str], **meta: Any) -> None:
+        """Write a Parquet file, with more to say about the jets."""
+        from .writing import JetsWriter
+
+        with JetsWriter(file) as writer:
+            for start in range(0, len(self), BLOCK):
+                some = slice(start, start + BLOCK)
+                edges = self.offsets[start : start + BLOCK + 1]
+                pthat = None if self.pthat is None else self.pthat[some]
+                momenta = self.momenta[edges[0] : edges[-1]]
+                writer.append(momenta, np.diff(edges), self.label[some], self.split_code[some], pthat)
+            writer.finish(self.meta | meta)
+
     def verify(self) -> None:
-        """Read everything: checksums, finite momenta, order by pT, labels and splits. An error names what is wrong."""
-        if self.path is not None:
-            for name, entry in self.meta["files"].items():
-                found = sha256(self.path / name)
-                if found != entry["sha256"]:
-                    raise DataError(
-                        f"{self.path / name} has changed: its SHA-256 is {found[:12]}..., and {META} says "
-                        f"{entry['sha256'][:12]}...: copy or make it again"
-                    )
+        """Look at every value: momenta, their order, labels, splits. An error names what is wrong."""
         counts = self.counts
         if counts.min() < 1:
             row = int(np.argmin(counts))
@@ -249,13 +230,12 @@ class Jets:
             if bad.any():
                 row = int(np.argmax(bad))
                 raise DataError(f"{what} of jet {row} is {values[row]}: it must be 0 to {allowed - 1}")
-        for start in range(0, len(self), 50_000):
-            low, high = self.offsets[start], self.offsets[min(start + 50_000, len(self))]
-            p = np.asarray(self.momenta[low:high], dtype=np.float64)
+        for start in range(0, len(self), BLOCK):
+            edges = self.offsets[start : start + BLOCK + 1]
+            p = np.asarray(self.momenta[edges[0] : edges[-1]], dtype=np.float64)
             pt = np.hypot(p[:, 0], p[:, 1])
             rising = np.asarray(np.diff(pt, prepend=np.inf) > 1e-4 * np.maximum(pt, 1e-3))
-            first = self.offsets[start : start + 50_000] - low
-            rising[first[first < len(pt)]] = False
+            rising[edges[:-1] - edges[0]] = False
             wrong: tuple[tuple[Any, str], ...] = (
                 (~np.isfinite(p).all(axis=1), "is not finite"),
                 (pt == 0, "has no transverse momentum"),
@@ -263,7 +243,7 @@ class Jets:
             )
             for bad, what in wrong:
                 if bad.any():
-                    at = int(np.argmax(bad)) + int(low)
+                    at = int(np.argmax(bad)) + int(edges[0])
                     row = int(np.searchsorted(self.offsets, at, side="right")) - 1
                     raise DataError(
                         f"constituent {at - self.offsets[row]} of jet {row} {what}: "
@@ -271,159 +251,34 @@ class Jets:
                     )
 
 
+def with_energy(momenta: np.ndarray) -> np.ndarray:
+    """(E, px, py, pz) of massless momenta (M, 3), in float64."""
+    p = np.asarray(momenta, dtype=np.float64)
+    return np.concatenate([np.linalg.norm(p, axis=1, keepdims=True), p], axis=1)
+
+
 def open_jets(path: Path) -> Jets:
-    """A directory that `gortho data toptag` wrote, or an .npz archive."""
+    """A directory that `gortho data toptag` wrote, a Parquet file, or an .npz archive."""
     return Jets.from_npz(path) if path.suffix == ".npz" else Jets.open(path)
 
 
-def read_meta(directory: Path) -> dict[str, Any]:
-    """The description of a directory of jets, or an error that says what is there instead."""
-    file = directory / META
-    if not directory.is_dir():
-        what = "is a file" if directory.exists() else "does not exist"
-        raise DataError(f"{directory} {what}: give the directory of a data set")
-    if not file.exists():
+def _file(path: Path) -> Path:
+    """The Parquet file of a path, or an error that says what is there instead."""
+    if not path.exists():
+        raise DataError(f"{path} does not exist: give the directory of a data set, or a Parquet file")
+    if not path.is_dir():
+        return path
+    if (path / FILE).exists():
+        return path / FILE
+    if (path / "momenta.npy").exists():
         raise DataError(
-            f"{directory} has no {META}: it is no data set of jets, or one that is not finished; run the command "
-            "that makes it again, it goes on where it was"
+            f"{path} holds jets as gortho 0.1 wrote them, in .npy files: put them into one archive, which is read, "
+            "np.savez('jets.npz', **{file.stem: np.load(file) for file in Path('"
+            + str(path)
+            + "').glob('*.npy')}), "
+            "and make a Parquet file of it by `gortho data toptag import jets.npz OUT`"
         )
-    try:
-        meta = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(f"{file} is not JSON ({error}): make the data again") from None
-    if not isinstance(meta, dict) or meta.get("format") != FORMAT or not isinstance(meta.get("files"), dict):
-        found = meta.get("format") if isinstance(meta, dict) else type(meta).__name__
-        raise DataError(f"{file} has format {found!r}, and {FORMAT!r} is read: make the data again")
-    return meta
-
-
-def sha256(path: Path) -> str:
-    """Checksum of a file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is there as a whole or not at all."""
-    temporary = path.with_name(f"{path.name}.part")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-
-
-class JetsWriter:
-    """Writes a directory of jets piece by piece; only `finish` makes it readable."""
-
-    def __init__(self, path: str | os.PathLike[str]):
-        self.path = Path(path).expanduser()
-        if self.path.exists() and not self.path.is_dir():
-            raise DataError(f"{self.path} is a file: give a directory")
-        self.path.mkdir(parents=True, exist_ok=True)
-        (self.path / META).unlink(missing_ok=True)
-        self._files = {name: (self.path / f"{name}.npy.part").open("w+b") for name in ARRAYS}
-        self._lengths = dict.fromkeys(ARRAYS, 0)
-        for name in ARRAYS:
-            self._header(name)
-        self._add("offsets", np.zeros(1))
-        self._optional: bool | None = None
-
-    def _header(self, name: str) -> None:
-        dtype, shape = ARRAYS[name]
-        header = {
-            "descr": npy.dtype_to_descr(np.dtype(dtype)),
-            "fortran_order": False,
-            "shape": (self._lengths[name], *shape),
-        }
-        self._files[name].seek(0)
-        npy.write_array_header_1_0(self._files[name], header)  # numpy leaves room for the length to grow
-
-    def _add(self, name: str, values: np.ndarray) -> None:
-        self._files[name].write(np.ascontiguousarray(values, dtype=ARRAYS[name][0]).tobytes())
-        self._lengths[name] += len(values)
-
-    def append(
-        self,
-        momenta: np.ndarray,
-        counts: np.ndarray | Sequence[int],
-        label: np.ndarray,
-        split: np.ndarray,
-        pthat: np.ndarray | None = None,
-    ) -> None:
-        """Add jets: all their constituents one after another, and how many each has."""
-        counts = np.asarray(counts, dtype=np.int64)
-        if counts.sum() != len(momenta) or not len(counts) == len(label) == len(split):
-            raise DataError(
-                f"{len(counts)} jets of {counts.sum()} constituents do not fit {len(momenta)} momenta, "
-                f"{len(label)} labels, {len(split)} splits"
-            )
-        if self._optional is None:
-            self._optional = pthat is not None
-        if self._optional != (pthat is not None):
-            raise DataError("pthat must be given for all jets or for none")
-        before = self._lengths["momenta"]
-        self._add("momenta", momenta)
-        self._add("offsets", before + np.cumsum(counts))
-        self._add("label", label)
-        self._add("split", split)
-        if pthat is not None:
-            self._add("pthat", pthat)
-
-    def finish(self, meta: Mapping[str, Any]) -> None:
-        """Give the files their names, and write meta.json with their checksums."""
-        if self._lengths["label"] == 0:
-            raise DataError("there are no jets to write")
-        files = {}
-        for name, file in self._files.items():
-            self._header(name)
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
-            part, final = self.path / f"{name}.npy.part", self.path / f"{name}.npy"
-            if name in OPTIONAL and not self._optional:
-                part.unlink()
-                final.unlink(missing_ok=True)
-                continue
-            part.replace(final)
-            files[final.name] = {"sha256": sha256(final), "bytes": final.stat().st_size}
-        content = {
-            "format": FORMAT,
-            "jets": self._lengths["label"],
-            "constituents": self._lengths["momenta"],
-            "labels": list(LABELS),
-            "splits": list(SPLITS),
-            "units": "GeV",
-        }
-        content |= {key: value for key, value in meta.items() if key not in content} | {"files": files}
-        write_atomically(self.path / META, (json.dumps(content, indent=1) + "\n").encode())
-
-    def __enter__(self) -> JetsWriter:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for name, file in self._files.items():
-            file.close()
-            (self.path / f"{name}.npy.part").unlink(missing_ok=True)
-
-
-def by_falling_pt(momenta: np.ndarray, jet: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Order of constituents by jet and falling pT, at most `most` of each jet, and how many each jet keeps.
-
-    `jet` are the numbers 0, 1, ... of the jets the constituents belong to.
-    """
-    pt = np.hypot(momenta[:, 0], momenta[:, 1])
-    order = np.lexsort((-pt, jet))
-    counts = np.bincount(jet)
-    rank = np.arange(len(jet)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return order[rank < most], np.minimum(counts, most)
-
-
-def versions(names: Iterable[str]) -> dict[str, str]:
-    """Installed versions of packages."""
-    from importlib.metadata import version
-
-    return {name: version(name) for name in names}
+    raise DataError(
+        f"{path} has no {FILE}: it is no data set of jets, or one that is not finished; run the command that makes it "
+        "again, it goes on where it was"
+    )

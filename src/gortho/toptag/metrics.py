@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
+from sklearn.metrics import roc_auc_score
 
 #: Signal efficiencies at which the rejection of background is given.
 EFFICIENCIES = (0.3, 0.5)
@@ -27,8 +27,7 @@ def auc(label: Any, score: Any) -> tuple[float, float]:
     """
     label, score = _checked(label, score)
     signal, background = int(label.sum()), int((~label).sum())
-    ranks = rankdata(score)[label].sum()
-    area = float((ranks - signal * (signal + 1) / 2) / (signal * background))
+    area = float(roc_auc_score(label, score))
     one, two = area / (2 - area), 2 * area**2 / (1 + area)
     square = area * (1 - area) + (signal - 1) * (one - area**2) + (background - 1) * (two - area**2)
     return area, math.sqrt(max(0.0, square) / (signal * background))

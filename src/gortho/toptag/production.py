@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import queue
 import sys
-import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from gortho.files import PART, only_writer
 from gortho.samples import DataError
 
 from .detector import Detector
@@ -37,7 +38,8 @@ from .events import (
     select,
     start_pythia,
 )
-from .jets import LABELS, META, Jets, JetsWriter, read_meta, versions
+from .jets import FILE, LABELS, Jets
+from .writing import JetsWriter, versions
 
 SHARD = 5000
 SHARES = (0.6, 0.2, 0.2)
@@ -47,7 +49,7 @@ RECIPE = 1
 
 
 @dataclass(frozen=True)
-class Settings:
+class Production:
     """What decides the jets, apart from versions. Half of the jets are tops."""
 
     jets: int
@@ -108,10 +110,10 @@ class Shard:
     @property
     def name(self) -> str:
         """Name of its file."""
-        return f"{LABELS[self.label].lower()}-{self.number:05d}-{self.count}.npz"
+        return f"{LABELS[self.label].lower()}-{self.number:05d}-{self.count}.parquet"
 
 
-def plan(settings: Settings) -> list[Shard]:
+def plan(settings: Production) -> list[Shard]:
     """The shards of a run, tops and QCD in turn; at least five of each class, so that all splits get some."""
     result = []
     for label in (1, 0):
@@ -137,9 +139,9 @@ def splits(count: int, shares: tuple[float, float, float] = SHARES) -> list[int]
 
 
 def make_shard(
-    settings: Settings, shard: Shard, watch: Callable[[int], None] | None = None
-) -> dict[str, Any]:
-    """Arrays of a shard: momenta, offsets, pthat, and counts of events; depends on settings and shard alone."""
+    settings: Production, shard: Shard, watch: Callable[[int], Any] | None = None
+) -> tuple[Jets, int]:
+    """The jets of a shard, and how many events it took; both depend on settings and shard alone."""
     seeds = np.random.SeedSequence([settings.seed, shard.label, shard.number])
     pythia_seed = int(seeds.generate_state(1)[0]) % 900_000_000 + 1
     rng = np.random.default_rng(seeds.spawn(1)[0])
@@ -159,49 +161,40 @@ def make_shard(
             if watch is not None:
                 watch(take)
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
-    return {
-        "momenta": np.concatenate(momenta).astype(np.float32),
-        "offsets": offsets.astype(np.int64),
-        "pthat": np.concatenate(pthat).astype(np.float32),
-        "events": np.int64(events),
-    }
+    label = np.full(shard.count, shard.label, dtype=np.int8)
+    return Jets(np.concatenate(momenta), offsets, label, pthat=np.concatenate(pthat)), events
 
 
-def save_shard(directory: Path, shard: Shard, arrays: dict[str, Any], recipe: dict[str, Any]) -> None:
-    """Write a shard under a temporary name, then rename it."""
-    final = directory / shard.name
-    temporary = final.with_suffix(".part")
-    with temporary.open("wb") as file:
-        np.savez(file, recipe=np.array(json.dumps(recipe, sort_keys=True)), **arrays)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(final)
+def save_shard(
+    settings: Production, shard: Shard, directory: Path, watch: Callable[[int], Any] | None = None
+) -> int:
+    """Make a shard and write it as a whole; returns how many jets it has."""
+    jets, events = make_shard(settings, shard, watch)
+    jets.write(directory / shard.name, recipe=settings.recipe(), events=events)
+    return shard.count
 
 
-def load_shard(directory: Path, shard: Shard, recipe: dict[str, Any]) -> dict[str, np.ndarray] | None:
-    """A shard's arrays; None if it is not there, or damaged. One of another recipe is an error."""
+def load_shard(directory: Path, shard: Shard, recipe: dict[str, Any]) -> Jets | None:
+    """A shard; None if it is not there, or damaged. One of another recipe is an error."""
     path = directory / shard.name
-    if not path.exists():
-        return None
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        made_by = json.loads(str(arrays.pop("recipe")))
-    except Exception:
+        jets = Jets.open(path)
+    except DataError:
         return None
-    if made_by != json.loads(json.dumps(recipe)):
-        differs = [name for name in recipe if made_by.get(name) != json.loads(json.dumps(recipe[name]))]
+    made_by, recipe = jets.meta.get("recipe", {}), json.loads(json.dumps(recipe))
+    if made_by != recipe:
+        differs = [name for name in recipe if made_by.get(name) != recipe[name]]
         name = differs[0] if differs else "recipe"
         raise DataError(
             f"{path} was made with {name} = {made_by.get(name)!r}, and now it is {recipe.get(name)!r}: "
             "give the same settings, or another directory"
         )
-    return arrays
+    return jets
 
 
 def generate(
     out: str | os.PathLike[str],
-    settings: Settings,
+    settings: Production,
     workers: int = 1,
     hidden: bool = False,
     keep_shards: bool = True,
@@ -219,14 +212,13 @@ def generate(
         raise DataError(f"{out} is a file: give a directory")
     directory = out / "shards"
     directory.mkdir(parents=True, exist_ok=True)
-    with lock(out):
+    with only_writer(out):
         recipe, todo = settings.recipe(), plan(settings)
         meta = describe(settings, recipe)
-        done = finished(out, meta)
+        done = finished(out, meta, recipe)
         if done is not None:
             return done
-        unused(out, recipe)
-        for leftover in directory.glob("*.part"):
+        for leftover in directory.glob(f"*{PART}"):
             leftover.unlink()
         missing = [shard for shard in todo if load_shard(directory, shard, recipe) is None]
         have = settings.jets - sum(shard.count for shard in missing)
@@ -241,149 +233,96 @@ def generate(
         ) as bar:
             if workers == 1 or len(missing) <= 1:
                 for shard in missing:
-                    save_shard(directory, shard, make_shard(settings, shard, bar.update), recipe)
+                    save_shard(settings, shard, directory, bar.update)
             else:
                 _share(settings, missing, directory, min(workers, len(missing)), bar.update)
         assemble(out, settings, recipe, meta)
-    if not keep_shards:
-        for shard in todo:
-            (directory / shard.name).unlink(missing_ok=True)
-        if not any(directory.iterdir()):
-            directory.rmdir()
+        if not keep_shards:
+            for shard in todo:
+                (directory / shard.name).unlink(missing_ok=True)
+            if not any(directory.iterdir()):
+                directory.rmdir()
     return Jets.open(out)
 
 
-def describe(settings: Settings, recipe: dict[str, Any]) -> dict[str, Any]:
-    """What meta.json says about the way the jets were made."""
+def describe(settings: Production, recipe: dict[str, Any]) -> dict[str, Any]:
+    """What the file says about the way the jets were made."""
     own = {"jets": settings.jets, "shard_jets": settings.shard_jets, "shares": list(settings.shares)}
     return {"source": "generated", "settings": own | recipe}
 
 
-def finished(out: Path, meta: dict[str, Any]) -> Jets | None:
-    """The jets in `out`, if they are complete and made by the same settings."""
+def finished(out: Path, meta: dict[str, Any], recipe: dict[str, Any]) -> Jets | None:
+    """The jets in `out`, if they are complete and made by the same settings; an error if they are others.
+
+    An earlier part of these jets does not count as others, and damaged files are made again from the shards.
+    """
     try:
         jets = Jets.open(out)
     except DataError:
         return None
-    same = jets.meta.get("settings") == json.loads(json.dumps(meta["settings"]))
-    return jets if same else None
-
-
-def unused(out: Path, recipe: dict[str, Any]) -> None:
-    """An error if `out` holds a data set that is not an earlier part of this one."""
-    if not (out / META).exists():
-        return
-    settings = read_meta(out).get("settings", {})
-    if any(settings.get(name) != value for name, value in json.loads(json.dumps(recipe)).items()):
+    found, wanted = jets.meta.get("settings", {}), json.loads(json.dumps(meta["settings"]))
+    if any(found.get(name) != wanted[name] for name in recipe):
         raise DataError(f"{out} holds other jets: give another directory, or remove it")
+    return jets if found == wanted else None
 
 
-def assemble(out: Path, settings: Settings, recipe: dict[str, Any], meta: dict[str, Any]) -> None:
+def assemble(out: Path, settings: Production, recipe: dict[str, Any], meta: dict[str, Any]) -> None:
     """Put shards of both classes together, a pair of them at a time, in an order that mixes the classes."""
-    todo = plan(settings)
     groups: dict[int, list[Shard]] = {}
-    for shard in todo:
+    for shard in plan(settings):
         groups.setdefault(shard.number, []).append(shard)
     codes = splits(len(groups), settings.shares)
     events = dict.fromkeys(LABELS, 0)
-    with JetsWriter(out) as writer:
+    with JetsWriter(out / FILE) as writer:
         for number, shards in sorted(groups.items()):
             parts = []
             for shard in shards:
-                arrays = load_shard(out / "shards", shard, recipe)
-                if arrays is None:
+                jets = load_shard(out / "shards", shard, recipe)
+                if jets is None:
                     raise DataError(
                         f"{out / 'shards' / shard.name} is missing or damaged: run the command again"
                     )
-                events[LABELS[shard.label]] += int(arrays["events"])
-                label = np.full(shard.count, shard.label, dtype=np.int8)
-                parts.append(Jets(arrays["momenta"], arrays["offsets"], label, None, arrays["pthat"]))
+                events[LABELS[shard.label]] += jets.meta["events"]
+                parts.append(jets)
             offsets = np.concatenate([[0], np.cumsum(np.concatenate([part.counts for part in parts]))])
-            both = Jets(
-                np.concatenate([part.momenta for part in parts]),
-                offsets,
-                np.concatenate([part.label for part in parts]),
-                None,
-                np.concatenate([np.asarray(part.pthat) for part in parts]),
-            )
-            order = np.random.default_rng([settings.seed, number]).permutation(len(both))
-            mixed = both[order]
-            split = np.full(len(mixed), codes[number], dtype=np.int8)
-            writer.append(mixed.momenta, mixed.counts, mixed.label, split, mixed.pthat)
+            columns = zip(*((part.momenta, part.label, part.split_code, part.pthat) for part in parts))
+            momenta, label, split, pthat = map(np.concatenate, columns)
+            both = Jets(momenta, offsets, label, split + np.int8(codes[number]), pthat)
+            mixed = both[np.random.default_rng([settings.seed, number]).permutation(len(both))]
+            writer.append(mixed.momenta, mixed.counts, mixed.label, mixed.split_code, mixed.pthat)
         writer.finish(meta | {"events": events})
 
 
-@contextmanager
-def lock(out: Path) -> Iterator[None]:
-    """Within: no other run writes to this directory. The lock ends with the process, however that ends."""
-    import fcntl
-
-    with (out / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise DataError(
-                f"another run is writing to {out}: wait for it, or give another directory"
-            ) from None
-        yield
-
-
 def _share(
-    settings: Settings, missing: list[Shard], directory: Path, workers: int, watch: Callable[[int], Any]
+    settings: Production, missing: list[Shard], directory: Path, workers: int, watch: Callable[[int], Any]
 ) -> None:
     """Make shards in several processes; if one of them dies, all end, and what is finished stays."""
+    before = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
-    tasks, news = context.Queue(), context.Queue()
-    for shard in missing:
-        tasks.put(shard)
-    crew = [
-        context.Process(target=_work, args=(settings, directory, tasks, news, os.getpid()), daemon=True)
-        for _ in range(workers)
-    ]
-    for _ in crew:
-        tasks.put(None)
-    for worker in crew:
-        worker.start()
-    try:
-        left = len(missing)
-        while left:
-            dead = [worker.exitcode for worker in crew if worker.exitcode not in (None, 0)]
-            if dead:
-                raise DataError(
-                    f"a worker ended with exit code {dead[0]} (out of memory, or killed?): run the same command again, "
-                    "it goes on with the shards that are missing; fewer workers need less memory"
-                )
-            try:
-                kind, value = news.get(timeout=1.0)
-            except queue.Empty:
-                continue
-            if kind == "jets":
-                watch(value)
-            elif kind == "done":
-                left -= 1
-            else:
-                raise RuntimeError(f"a worker failed:\n{value}")
-    finally:
-        for worker in crew:
-            worker.terminate()
-        for worker in crew:
-            worker.join()
+    with ProcessPoolExecutor(workers, context, _end_with_the_parent) as crew:
+        try:
+            made = [crew.submit(save_shard, settings, shard, directory) for shard in missing]
+            for shard in as_completed(made):
+                watch(shard.result())
+        except BrokenProcessPool:
+            raise DataError(
+                "a worker ended before its work was done (out of memory, or killed?): run the same command again, it "
+                "goes on with the shards that are missing; fewer workers need less memory"
+            ) from None
+        except BaseException:
+            crew.shutdown(wait=False, cancel_futures=True)
+            for worker in set(multiprocessing.active_children()) - before:
+                worker.terminate()
+            raise
 
 
-def _work(settings: Settings, directory: Path, tasks: Any, news: Any, parent: int) -> None:
-    """Life of a worker: shards until there are none, or until the parent is gone."""
+def _end_with_the_parent() -> None:
+    """A worker whose parent was killed ends, too."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
 
-    def tell(jets: int) -> None:
-        if os.getppid() != parent:
-            os._exit(1)
-        news.put(("jets", jets))
+    def follow() -> None:
+        parent.join()
+        os._exit(1)
 
-    try:
-        recipe = settings.recipe()
-        while (shard := tasks.get()) is not None:
-            save_shard(directory, shard, make_shard(settings, shard, tell), recipe)
-            news.put(("done", shard.name))
-    except KeyboardInterrupt:
-        pass
-    except Exception:
-        news.put(("error", traceback.format_exc()))
+    threading.Thread(target=follow, daemon=True).start()

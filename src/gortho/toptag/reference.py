@@ -1,7 +1,8 @@
-"""Reading the public reference files of top tagging: HDF5 tables of pandas, one jet a row, 200 constituents."""
+"""Reading the public reference files of top tagging (HDF5 tables of pandas, 200 constituents a row), and archives."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections.abc import Sequence
@@ -14,7 +15,8 @@ from tqdm import tqdm
 from gortho.samples import DataError
 from gortho.samples.errors import listed, missing
 
-from .jets import LABELS, META, SPLITS, Jets, JetsWriter, by_falling_pt, sha256
+from .jets import FILE, LABELS, SPLITS, Jets
+from .writing import JetsWriter, by_falling_pt
 
 KEY = "table"
 CONSTITUENTS = 200
@@ -63,8 +65,7 @@ def import_reference(
     out = Path(out).expanduser()
     if len({path.resolve() for path in paths}) < len(paths):
         raise DataError("a file is given twice: name each one once")
-    if (out / META).exists():
-        raise DataError(f"{out} holds a data set already: give another directory, or remove it")
+    _unused(out)
     named = {path: name_split(path) for path in paths}
     if split_by == "name" and None in named.values():
         path = next(path for path, name in named.items() if name is None)
@@ -72,7 +73,7 @@ def import_reference(
     sizes = {path: _size(path) for path in paths}
     sources = []
     with (
-        JetsWriter(out) as writer,
+        JetsWriter(out / FILE) as writer,
         tqdm(
             total=sum(sizes.values()), unit=" jets", desc="importing", disable=hidden, file=sys.stderr
         ) as bar,
@@ -80,9 +81,27 @@ def import_reference(
         for path in paths:
             by_name = None if split_by == "ttv" else named[path]
             found = _copy(path, sizes[path], writer, by_name, sort, check_truth, rows, bar.update)
-            sources.append({"name": path.name, "sha256": sha256(path), "rows": sizes[path]} | found)
+            sources.append({"name": path.name, "sha256": _sha256(path), "rows": sizes[path]} | found)
         writer.finish({"source": "imported", "files_read": sources})
     return Jets.open(out)
+
+
+def import_archive(file: str | os.PathLike[str], out: str | os.PathLike[str]) -> Jets:
+    """Write the jets of an .npz archive to a directory, once every value is checked."""
+    _unused(Path(out).expanduser())
+    jets = Jets.from_npz(file)
+    jets.verify()
+    return jets.save(out)
+
+
+def _unused(out: Path) -> None:
+    if (out / FILE).exists():
+        raise DataError(f"{out} holds a data set already: give another directory, or remove it")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def name_split(path: Path) -> str | None:

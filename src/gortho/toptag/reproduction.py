@@ -72,12 +72,12 @@ def _made(out: Path, quick: bool, workers: int, progress: bool) -> Path:
         raise DataError(
             "give DATA: a directory from `gortho data toptag generate` or `import`, or an .npz; --quick makes its own"
         )
-    from gortho.toptag.production import Settings, generate
+    from gortho.toptag.production import Production, generate
 
     path = out / "jets"
     try:
         # Splits are made of whole shards.
-        generate(path, Settings(jets=QUICK_JETS, shard_jets=100), workers, not progress)
+        generate(path, Production(jets=QUICK_JETS, shard_jets=100), workers, not progress)
     except DataError as error:
         if "gortho[hep]" in str(error):
             raise DataError(f"{error}, or give DATA") from None

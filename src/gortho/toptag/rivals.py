@@ -26,11 +26,13 @@ from torch import Tensor, nn
 
 from gortho.baselines.augerino import Augmentation
 from gortho.baselines.liegg import LieGG
-from gortho.checkpoints import History
+from gortho.checkpoints import Ended, History
+from gortho.loop import Run
+from gortho.nn.pairnet import CALIBRATION
+from gortho.processes import OneProcess
+from gortho.steppers import Stepper
 from gortho.toptag.samples import take
-from gortho.toptag.tagger import CALIBRATION_JETS
-from gortho.toptag.train import Sample, validate
-from gortho.training import learning_rate
+from gortho.toptag.train import Sample, batch_plan, validate
 
 #: Constituents of `FlatNet`.
 LEADING = 20
@@ -71,7 +73,7 @@ class Rival(nn.Module):
     @torch.no_grad()
     def calibrate(self, x: Tensor, mask: Tensor) -> None:
         """Fit units to training jets."""
-        x, mask = x[:CALIBRATION_JETS].to(self.x_scale), mask[:CALIBRATION_JETS].to(self.x_scale.device)
+        x, mask = x[:CALIBRATION].to(self.x_scale), mask[:CALIBRATION].to(self.x_scale.device)
         self.x_scale.fill_(x[mask].square().mean().sqrt())
         values = self.features(torch.where(mask[..., None], x / self.x_scale, 0.0), mask)[mask]
         self.units[0], self.units[1] = values.mean(0), values.std(0).clamp(min=1e-6)
@@ -260,38 +262,26 @@ def _fit(
     lr: float,
     generator_lr: float,
 ) -> History:
-    """Adam with the trainer's schedule; the best state on validation jets is kept."""
+    """Adam in the loop of all; the best state on validation jets is kept."""
     batch_size = min(batch_size, len(train))
-    groups = [
-        {"params": list(net.net.parameters()), "peak": lr},
-        {"params": list(net.augmentation.parameters()), "peak": generator_lr},
-    ]
-    optimizer = torch.optim.Adam(groups)
-    steps = len(train) // batch_size
-    history, best = History(), copy.deepcopy(net.state_dict())
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1_000_003 * seed + 1)
-        for epoch in range(epochs):
-            net.train()
-            total = 0.0
-            for i, rows in enumerate(torch.randperm(len(train)).split(batch_size)[:steps]):
-                for group in optimizer.param_groups:
-                    group["lr"] = learning_rate(epoch * steps + i, epochs * steps, group["peak"])
-                batch = take(train, rows.to(train.x.device))
-                loss = nn.functional.binary_cross_entropy_with_logits(net(batch.x, batch.mask), batch.label)
-                optimizer.zero_grad()
-                (loss - strength * net.reward()).backward()
-                norms = [nn.utils.clip_grad_norm_(p.parameters(), 1.0) for p in (net.net, net.augmentation)]
-                if not all(norm.isfinite() for norm in norms):  # left out, as in `gortho.toptag.train`
-                    history.left_out += 1
-                    continue
-                optimizer.step()
-                total += float(loss.detach())
-            history.train.append(total / steps)
-            history.validation.append(validate(net, validation)["loss"])  # type: ignore[arg-type]
-            if history.validation[-1] < history.best_validation:
-                history.best_validation, history.best_epoch = history.validation[-1], epoch
-                best = copy.deepcopy(net.state_dict())
-    net.load_state_dict(best)
-    net.eval()
-    return history
+    kinds = [list(net.net.parameters()), list(net.augmentation.parameters())]
+    groups = [{"params": kind, "peak": peak} for kind, peak in zip(kinds, (lr, generator_lr))]
+    optimizer, fabric = torch.optim.Adam(groups, fused=True), OneProcess(train.x.device)
+
+    def loss(rows: Tensor, key: int) -> Tensor:
+        batch = take(train, rows)
+        score = net(batch.x, batch.mask)
+        return nn.functional.binary_cross_entropy_with_logits(score, batch.label) - strength * net.reward()
+
+    def batches(epoch: int) -> list[tuple[Tensor, int]]:
+        order, lengths = batch_plan(torch.ones(len(train)), batch_size, seed, epoch, 0, False)
+        return list(zip(order.to(train.x.device).split(batch_size), lengths))
+
+    run = Run(net, optimizer, fabric)
+    step = Stepper(optimizer, loss, kinds, fabric=fabric, leave_out=True)
+    with run.until_it_ends(), torch.random.fork_rng(devices=[]):
+        score = lambda net: validate(net, validation)["loss"]  # noqa: E731
+        run.epochs(epochs, batches, step, score, seed=seed, progress=False)
+    if run.history.how is Ended.INTERRUPTED:
+        raise KeyboardInterrupt
+    return run.history

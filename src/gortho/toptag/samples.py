@@ -6,19 +6,21 @@ import functools
 import operator
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from gortho.processes import OneProcess
+from gortho.processes import share as own_share
 from gortho.samples import DataError
 from gortho.toptag.jets import SPLITS, open_jets
-from gortho.toptag.parallel import shard
 from gortho.toptag.train import Sample
 
 
 def load(
-    paths: Sequence[Path], constituents: int = 64, jets: int | None = None
+    paths: Sequence[Path], constituents: int = 64, jets: int | None = None, fabric: Any = None
 ) -> tuple[Sample, Sample, Sample]:
     """Training, validation and test jets of all files together; each file has those that it has.
 
@@ -42,7 +44,7 @@ def load(
     for s, (name, count) in enumerate(zip(SPLITS, counts)):
         wanted = max(1, round(keep * count))
         some = np.random.default_rng(s).permutation(count)[:wanted]
-        some = np.sort(some if name == "test" else shard(some))
+        some = np.sort(some if name == "test" else own_share(some, fabric or OneProcess()))
         parts, first = [], 0
         for jets_, own in zip(sets, rows):
             mine = some[(some >= first) & (some < first + len(own[s]))] - first

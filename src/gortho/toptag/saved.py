@@ -17,10 +17,10 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
+from gortho.files import write_text, write_whole
 from gortho.forms import QuadraticForm
 from gortho.nn.form import LearnableForm
 from gortho.toptag.axes import SPURIONS
-from gortho.toptag.jets import write_atomically
 from gortho.toptag.tagger import Tagger
 
 FORMAT = "gortho-tagger-1"
@@ -58,10 +58,8 @@ def save_tagger(net: Tagger, directory: str | os.PathLike[str]) -> None:
         "references": 0 if net.learnt is None else len(net.learnt),
     }
     tensors = {name: value.detach().cpu().contiguous() for name, value in net.state_dict().items()}
-    temporary = directory / "model.safetensors.part"
-    save_file(tensors, temporary)
-    temporary.replace(directory / "model.safetensors")
-    write_atomically(directory / "model.json", json.dumps(content, indent=1).encode())
+    write_whole(directory / "model.safetensors", lambda place: save_file(tensors, place))
+    write_text(directory / "model.json", json.dumps(content, indent=1))
 
 
 def load_tagger(directory: str | os.PathLike[str], device: Any = "cpu") -> Tagger:
@@ -80,5 +78,6 @@ def load_tagger(directory: str | os.PathLike[str], device: Any = "cpu") -> Tagge
     if parametrisation is not None:
         form = LearnableForm(form.n, parametrisation=parametrisation, start=form)
     net = Tagger(form, **content)
-    net.load_state_dict(load_file(Path(directory) / "model.safetensors"))
+    tensors = load_file(Path(directory) / "model.safetensors")
+    net.load_state_dict({name.replace("jet_", "set_"): value for name, value in tensors.items()})  # as of 0.1
     return net.to(device).eval()

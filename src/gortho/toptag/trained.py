@@ -11,17 +11,18 @@ from typing import Any
 
 import torch
 
-from gortho.checkpoints import History
+from gortho.checkpoints import Ended, History
 from gortho.experiments.figures import heat_maps, pyplot
 from gortho.experiments.rows import facts
 from gortho.experiments.tables import markdown, number, write_page
+from gortho.files import write_text
 from gortho.forms import QuadraticForm
 from gortho.nn.form import LearnableForm
-from gortho.toptag import metrics, parallel
+from gortho.processes import launched
+from gortho.toptag import metrics
 from gortho.toptag.blind import find_form
 from gortho.toptag.frames import hidden_frame, label_free, minkowski_in, seen
 from gortho.toptag.invariance import Change, broken_directions, invariance
-from gortho.toptag.jets import write_atomically
 from gortho.toptag.pictures import draw_roc, roc
 from gortho.toptag.samples import load
 from gortho.toptag.saved import detector_axes, save_tagger
@@ -32,7 +33,7 @@ CHECKPOINT, SETTINGS, START = "checkpoint.safetensors", "settings.json", "start.
 
 
 @dataclass(frozen=True)
-class Plan:
+class TaggerPlan:
     """What to train, and on what. The same plan in the same directory goes on where it was."""
 
     data: tuple[str, ...]
@@ -50,10 +51,11 @@ class Plan:
     constituents: int = 64
     jets: int | None = None
     amp: bool = False
+    compile: bool | None = None
 
 
 def build(
-    plan: Plan, form: QuadraticForm, M: torch.Tensor | None, start: QuadraticForm | None = None
+    plan: TaggerPlan, form: QuadraticForm, M: torch.Tensor | None, start: QuadraticForm | None = None
 ) -> Tagger:
     """The tagger of a plan: around a known form, or one that is learnt from a start."""
     return Tagger(
@@ -68,7 +70,7 @@ def build(
 
 
 def run(
-    plan: Plan,
+    plan: TaggerPlan,
     out: Path,
     device: torch.device,
     say: Callable[[str], None] = print,
@@ -76,16 +78,17 @@ def run(
 ) -> dict[str, Any]:
     """Train (or go on training), test, and write everything to a directory; returns what metrics.json has."""
     pyplot()  # is it there? better asked before the training than after
-    first = parallel.place()[0] == 0
+    fabric = launched(device)
+    first = fabric.global_rank == 0
     say = say if first else lambda text: None
     _claim(plan, out, first)
     began = time.perf_counter()
-    samples = load([Path(path) for path in plan.data], plan.constituents, plan.jets)
+    samples = load([Path(path) for path in plan.data], plan.constituents, plan.jets, fabric)
     M = None if plan.frame is None else hidden_frame(plan.frame)
     training, validation, test = samples if M is None else (seen(sample, M) for sample in samples)
     truth = minkowski_in(M)
     say(f"{len(training):,} training, {len(validation):,} validation, {len(test):,} test jets")
-    start = _start(out, training) if plan.learn_form else None
+    start = _start(out, training, first) if plan.learn_form else None
     net = build(plan, truth, M, start).to(device)
     say(f"tagger of {net.parameter_count():,} parameters, {plan.epochs} epochs on {device}")
     history = train(
@@ -99,20 +102,25 @@ def run(
         amp=plan.amp,
         seed=plan.seed,
         checkpoint=out / CHECKPOINT,
+        compile=plan.compile
+        if plan.compile is not None
+        else device.type == "cuda" and fabric.world_size == 1,
+        say=say,
+        fabric=fabric,
         progress=progress,
     )
     if history.best_epoch < 0:  # there is nothing to keep
-        if history.ended.startswith("interrupted"):
+        if history.how is Ended.INTERRUPTED:
             raise KeyboardInterrupt
         raise ValueError(
             "the validation loss was finite in no epoch: check the jets (gortho data toptag summary --verify), or give "
             f"a smaller lr than {plan.lr} and another --out"
         )
-    found = _measure(plan, net, history, training, validation, test, truth)
+    found = _measure(plan, net, history, training, validation, test, truth, fabric.world_size)
     found["seconds"] = time.perf_counter() - began
     if first:
         save_tagger(net, out)
-        write_atomically(out / "metrics.json", json.dumps(found, indent=1).encode())
+        write_text(out / "metrics.json", json.dumps(found, indent=1))
         draw_roc({"tagger": [found["roc"]]}, out / "roc.png")
         if start is not None:
             heat_maps(
@@ -122,7 +130,7 @@ def run(
     return found
 
 
-def _claim(plan: Plan, out: Path, first: bool) -> None:
+def _claim(plan: TaggerPlan, out: Path, first: bool) -> None:
     """Keep the plan beside the checkpoint, or find out that the directory belongs to another one."""
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out {out} is a file: give a directory")
@@ -138,32 +146,32 @@ def _claim(plan: Plan, out: Path, first: bool) -> None:
                 "give another --out, or delete the directory to start anew"
             )
     if first:
-        write_atomically(file, json.dumps(new, indent=1).encode())
+        write_text(file, json.dumps(new, indent=1))
 
 
-def _start(out: Path, training: Sample) -> QuadraticForm:
+def _start(out: Path, training: Sample, first: bool) -> QuadraticForm:
     """The start of a learnt form, kept so that a run that goes on need not find it again."""
     file = out / START
     if (out / CHECKPOINT).exists() and file.exists():
         return QuadraticForm.from_json(file.read_text(encoding="utf-8"))
     start = find_form(training)
-    if parallel.place()[0] == 0:  # of several processes the first one's weights and form are taken
-        write_atomically(file, start.to_json().encode())
+    if first:  # of several processes the first one's weights and form are taken
+        write_text(file, start.to_json())
     return start
 
 
 def _measure(
-    plan: Plan,
+    plan: TaggerPlan,
     net: Tagger,
     history: History,
     training: Sample,
     validation: Sample,
     test: Sample,
     truth: QuadraticForm,
+    world: int,
 ) -> dict[str, Any]:
     """Everything that metrics.json has, as plain numbers."""
     label, score = test.label.numpy(), logits(net, test).numpy()
-    _, world = parallel.place()
     found: dict[str, Any] = {"test": metrics.summary(label, score), "roc": roc(label, score)}
     found |= {
         "parameters": net.parameter_count(),
@@ -173,6 +181,7 @@ def _measure(
         "best_epoch": history.best_epoch + 1,
         "best_validation_loss": history.best_validation,
         "ended": history.ended,
+        "interrupted": history.how is Ended.INTERRUPTED,
         "steps_left_out": history.left_out,
         "losses": {"train": history.train, "validation": history.validation},
         "invariance": [asdict(change) for change in invariance(net, test, truth)],
@@ -185,12 +194,12 @@ def _measure(
     return found | facts()
 
 
-def _names(plan: Plan) -> list[str]:
+def _names(plan: TaggerPlan) -> list[str]:
     """Of the coordinates, which in a hidden frame are no energies and momenta."""
     return ["E", "px", "py", "pz"] if plan.frame is None else ["x0", "x1", "x2", "x3"]
 
 
-def _beside(form: QuadraticForm, truth: QuadraticForm, plan: Plan) -> dict[str, Any]:
+def _beside(form: QuadraticForm, truth: QuadraticForm, plan: TaggerPlan) -> dict[str, Any]:
     return {
         "form": form.matrix.tolist(),
         "true form": truth.matrix.tolist(),
@@ -228,7 +237,7 @@ def _invariance_table(changes: list[dict[str, Any]]) -> str:
     return markdown(header, rows)
 
 
-def _page(plan: Plan, found: dict[str, Any], out: Path) -> None:
+def _page(plan: TaggerPlan, found: dict[str, Any], out: Path) -> None:
     """index.md."""
     jets = found["jets"]
     told = "the form learnt" if plan.learn_form else "the Minkowski form known"

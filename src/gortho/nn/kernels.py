@@ -1,18 +1,13 @@
-"""Pair messages: what each point of a set hears from all others, in plain torch and as one Triton kernel.
+"""The message sums of `gortho.nn.pairs` as one Triton kernel for CUDA.
 
-For points with products g_ij, ends a_i and values v_i the message sum is
-
-    r_i = Σ_j silu(Σ_k f_k(g_ij) W_k + a_i + a_j) · v_j,     f_k(g) = sign(g) log(1 + |g|/s_k),
-
-over the real points j. Plain torch stores several tensors of B·N²·C numbers for the way back; the kernel keeps a
-few rows in registers, computes everything again on the way back, and skips the padding. Since g is symmetric, what i
-hears from j and what j hears from i are met in the same row, so there are no atomic additions, and the result does not
-change from run to run.
+Plain torch stores several tensors of B·N²·C numbers for the way back; the kernel keeps a few rows in registers,
+computes everything again on the way back, and skips the padding. Since products are symmetric, what i hears from j and
+what j hears from i are met in the same row, so there are no atomic additions, and the result does not change from run
+to run.
 """
 
 from __future__ import annotations
 
-import functools
 import os
 from typing import Any
 
@@ -32,57 +27,6 @@ SCALES = 4
 COMPONENTS = 4
 
 
-def embed(g: Tensor, scales: Tensor) -> Tensor:
-    """sign(g) log(1 + |g|/s) for every scale s, as a last dimension: linear near zero, logarithmic far out."""
-    g = g[..., None]
-    sign = torch.where(g < 0, -1.0, 1.0).to(g.dtype)
-    return sign * torch.log1p(sign * g / scales)  # so written, its slope at zero is 1/s
-
-
-def products(left: Tensor, right: Tensor) -> Tensor:
-    """Σ_k left_ik right_jk for ``(B, N, n)``, never in reduced precision: E² − p² cancels."""
-    parts = zip(left.unbind(-1), right.unbind(-1))
-    first, *others = (a[:, :, None] * b[:, None] for a, b in parts)
-    return functools.reduce(torch.add, others, first)
-
-
-def reference_messages(
-    left: Tensor, right: Tensor, scales: Tensor, weight: Tensor, ends: Tensor, mask: Tensor
-) -> Tensor:
-    """The message sums in plain torch; see `messages`."""
-    a, v = ends.to(left.dtype).chunk(2, dim=-1)
-    real = mask.to(left.dtype)[..., None]
-    u = embed(products(left, right), scales) @ weight + (a[:, :, None] + a[:, None])
-    r = (nn.functional.silu(u) * (v * real)[:, None]).sum(2) * real
-    return r.to(ends.dtype)
-
-
-def messages(
-    left: Tensor,
-    right: Tensor,
-    scales: Tensor,
-    weight: Tensor,
-    ends: Tensor,
-    mask: Tensor,
-    fused: bool,
-    last: Tensor | None = None,
-) -> Tensor:
-    """Message sums ``(B, N, C)``, zero for points that are not real.
-
-    Args:
-        left, right: ``(B, N, n)`` with g_ij = Σ left_i right_j, symmetric in i and j.
-        scales, weight: s ``(K,)``, not trained, and W ``(K, C)``.
-        ends: a and v side by side, ``(B, N, 2C)``, in float32 or bfloat16.
-        mask: which points are real, ``(B, N)``, as ones and zeros.
-        fused: use the Triton kernel.
-        last: `last_real` of the mask, for the kernel; found here if it is not given.
-    """
-    if fused:
-        last = last_real(mask) if last is None else last
-        return torch.ops.gortho.pair_messages(left, right, scales, weight, ends, mask, last)
-    return reference_messages(left, right, scales, weight, ends, mask)
-
-
 def last_real(mask: Tensor) -> Tensor:
     """Number of points up to the last real one, ``(B,)``; those behind it are skipped."""
     order = torch.arange(1, mask.shape[1] + 1, device=mask.device, dtype=torch.int32)
@@ -90,8 +34,28 @@ def last_real(mask: Tensor) -> Tensor:
 
 
 def usable(x: Tensor) -> bool:
-    """Whether the kernel can take this input: four float32 components on a CUDA device, and Triton installed."""
-    return triton is not None and x.is_cuda and x.dtype == torch.float32 and x.shape[-1] == COMPONENTS
+    """Whether the kernel can take this input: up to four float32 components on a CUDA device, and Triton installed."""
+    return triton is not None and x.is_cuda and x.dtype == torch.float32 and x.shape[-1] <= COMPONENTS
+
+
+def fused_messages(
+    left: Tensor, right: Tensor, scales: Tensor, weight: Tensor, ends: Tensor, mask: Tensor, last: Tensor
+) -> Tensor:
+    """The message sums by the kernel; fewer components than four, and fewer scales, are filled up with zeros."""
+    if triton is None:
+        raise ImportError("the fused kernel needs Triton, which is not installed: use fused=False")
+    components, given = left.shape[-1], len(scales)
+    if left.dtype != torch.float32 or components > COMPONENTS or given > SCALES:
+        raise ValueError(
+            f"the fused kernel takes at most {COMPONENTS} components in float32 and {SCALES} scales, not {components} "
+            f"in {left.dtype} and {given}: use fused=False"
+        )
+    if components < COMPONENTS:
+        left, right = (nn.functional.pad(side, (0, COMPONENTS - components)) for side in (left, right))
+    if given < SCALES:
+        scales = nn.functional.pad(scales, (0, SCALES - given), value=1.0)
+        weight = nn.functional.pad(weight, (0, 0, 0, SCALES - given))
+    return torch.ops.gortho.pair_messages(left, right, scales, weight, ends, mask, last)
 
 
 #: Rows and channels of one program, and its warps, on the way forward and back: the quickest of 18 on an H200.
@@ -293,13 +257,6 @@ INPUTS = "Tensor left, Tensor right, Tensor scales, Tensor weight, Tensor ends, 
 def _forward(
     left: Tensor, right: Tensor, scales: Tensor, weight: Tensor, ends: Tensor, real: Tensor, last: Tensor
 ) -> Tensor:
-    if triton is None:
-        raise ImportError("the fused kernel needs Triton, which is not installed: use fused=False")
-    if left.dtype != torch.float32 or left.shape[-1] != COMPONENTS or len(scales) != SCALES:
-        raise ValueError(
-            f"the fused kernel takes {COMPONENTS} components in float32 and {SCALES} scales, not {left.shape[-1]} in "
-            f"{left.dtype} and {len(scales)}: use fused=False"
-        )
     batch, points, channels = ends.shape[0], ends.shape[1], ends.shape[2] // 2
     left, right, ends, real = (t.contiguous() for t in (left, right, ends, real))
     out = torch.empty(batch, points, channels, dtype=ends.dtype, device=ends.device)

@@ -1,0 +1,69 @@
+"""Files that are there as a whole or not at all, and directories with one writer at a time."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+#: Ends the names of files that are being written; those of a process that was killed stay behind.
+PART = ".part"
+#: Libraries that raise errors of their own have the words of the system in them.
+NO_SPACE = os.strerror(errno.ENOSPC)
+
+
+class Busy(ValueError):
+    """Another run writes to the same place."""
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Within: a temporary name beside `path`, which gets that name at the end, or goes away after an error.
+
+    A kill leaves the old file or the new one, never half of it; so does a disk that is full, and the error says so.
+    """
+    temporary = path.with_name(f"{path.name}.{os.getpid()}{PART}")
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except Exception as error:
+        if getattr(error, "errno", None) == errno.ENOSPC or NO_SPACE in str(error):
+            words = (
+                f"no space is left to write {path}, what was there stays: make room, or give another place"
+            )
+            raise OSError(errno.ENOSPC, words) from None
+        raise
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
+    """Write a file as a whole: `write` is given the name to write to."""
+    with whole(path) as temporary:
+        write(temporary)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text as a whole."""
+    write_whole(path, lambda place: place.write_text(text, encoding="utf-8"))
+
+
+@contextmanager
+def only_writer(directory: Path) -> Iterator[None]:
+    """Within: no other run writes to this directory. The lock ends with the process, however that ends."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(directory / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise Busy(f"another run is writing to {directory}: wait for it, or give another directory") from None
+    try:
+        yield
+    finally:
+        lock.release()
