@@ -181,6 +181,8 @@ class Projection:
     def shaken(self, at: Solve, times: float, generator: torch.Generator) -> Tensor:
         """A form at random around this one, so many standard errors of Gauss-Newton away in every direction."""
         J, across = self.jacobian(at)
+        if not len(across):  # a plane has but one skew form
+            return at.A
         values, V = torch.linalg.eigh(J.mT @ J)
         values = values.clamp_min(1e-12 * float(values[-1]) + 1e-300)
         noise = torch.randn(len(values), dtype=J.dtype, generator=generator)
