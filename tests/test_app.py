@@ -355,7 +355,8 @@ def test_stopping_early_and_twice(client):
     file = upload(client, "law.csv", law().to_csv(index=False))
     run = client.post("/runs", json={"file": file, **QUICK}).json()["run"]
     assert client.post(f"/runs/{run}/stop").json()["stopping"]
-    assert ended(client, run)["error"] == tasks.STOPPED
+    state = ended(client, run)  # before there is anything, or with the best so far
+    assert state["error"] == tasks.STOPPED or "interrupted" in state["result"]["reason"]
     run = client.post("/runs", json={"file": file, **QUICK}).json()["run"]  # the next one may begin
     client.post(f"/runs/{run}/stop")
     state = client.post(f"/runs/{run}/stop").json()

@@ -365,7 +365,7 @@ def test_watch_sees_every_stage_in_order(plain_task):
     assert shares == sorted(shares) and shares[0] >= 0 and shares[-1] <= 1
     assert all("x0" in line for _, _, line in seen)
     stages = found.provenance.stages
-    assert set(stages) == {*STAGES, "rest"} and min(stages.values()) >= 0
+    assert set(stages) == {*STAGES, "formula", "rest"} and min(stages.values()) >= 0
     assert found.provenance.seconds == pytest.approx(sum(stages.values()))
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: A vector is null for `align` and `frame` when |q(x)| is below this fraction of |x|² max|λ|.
 NULL_TOLERANCE = 1e-12
+#: A form is diagonal when no A_ij is above this share of the mean of A_ii and A_jj (the geometric one).
+DIAGONAL = 1e-2
 
 
 def random_generator(seed: int | torch.Generator) -> torch.Generator:
@@ -144,14 +146,21 @@ class OrthogonalGroup:
         n, zero = self.form.n, self.form.signature.zero
         return (n - zero) * (n - zero - 1) // 2 + zero * n
 
+    @property
+    def _diagonal(self) -> bool:
+        """Whether A is diagonal, in whatever units."""
+        size = self._A.diagonal().abs()
+        apart = (self._A - self._A.diagonal().diag()).square()
+        return bool((apart <= DIAGONAL**2 * size[:, None] * size).all())
+
     def algebra(self) -> Tensor:
         """Orthonormal basis of the Lie algebra so(A), float64 ``(d, n, n)``; in planes of the axes, if A is diagonal.
 
         The basis nearest to A⁻¹(E_ij - E_ji), each of length one: for a diagonal A these are orthonormal, and mix two
-        coordinates each. A singular form has more generators, in planes of its eigenvectors.
+        coordinates each. Of other forms, generators lie in planes of the eigenvectors.
         """
         basis, zero = algebra_basis(self._A, self.form.signature.zero), self.form.signature.zero
-        if zero or not len(basis):
+        if zero or not len(basis) or not self._diagonal:
             return basis
         n, (i, j) = self.form.n, torch.triu_indices(self.form.n, self.form.n, 1)
         planes = torch.zeros(len(i), n, n, dtype=basis.dtype, device=basis.device)

@@ -7,6 +7,7 @@ and this process. Standard output takes one line of JSON for each step, and a la
 from __future__ import annotations
 
 import _thread
+import importlib
 import json
 import os
 import signal
@@ -35,6 +36,7 @@ def main() -> None:
         tell(stage=stage, share=min(1.0, share), line=line)
 
     task = json.loads(sys.stdin.readline())
+    _import()  # an interruption that meets an import may be lost in it
     try:
         threading.Thread(target=_listen, daemon=True).start()
         with warnings.catch_warnings():
@@ -47,6 +49,12 @@ def main() -> None:
     except Exception as error:  # ours to mend: the terminal has all of it
         traceback.print_exc()
         tell(error=f"gortho did not expect this ({type(error).__name__}: {error}); the terminal has more")
+
+
+def _import() -> None:
+    """Load what tasks take seconds to load."""
+    for name in ("gortho.discovery", "gortho.runs", "sklearn.ensemble", "matplotlib.figure"):
+        importlib.import_module(name)
 
 
 def _listen() -> None:
