@@ -12,7 +12,7 @@ import numpy as np
 
 from gortho.discovery import Discovery
 from gortho.discovery.classes import LEAST_PROBABILITY
-from gortho.discovery.result import Source
+from gortho.discovery.provenance import Source
 from gortho.discovery.spreads import BOOSTS
 from gortho.formulas import Formula
 from gortho.formulas.writing import TEXT, body

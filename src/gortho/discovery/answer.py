@@ -17,7 +17,8 @@ from gortho.discovery.find import FoundForm
 from gortho.discovery.models import coordinates
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Kind
-from gortho.discovery.result import Discovery, Peer, Provenance, Restart
+from gortho.discovery.provenance import Peer, Provenance, Restart
+from gortho.discovery.result import Discovery
 from gortho.discovery.settling import settling
 from gortho.discovery.spreads import certificate, given_errors, spread
 from gortho.discovery.targets import Errors

@@ -16,9 +16,8 @@ from torch import Tensor
 
 from gortho.discovery import display, symbolic
 from gortho.discovery.defect import Defect
-from gortho.discovery.predictor import Kind
-from gortho.discovery.targets import Errors
-from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict
+from gortho.discovery.provenance import Peer, Provenance, Restart
+from gortho.discovery.verdict import Evidence, Verdict
 from gortho.discovery.violation import Violation
 from gortho.discovery.wider_value import Wider
 from gortho.files import write_whole
@@ -39,75 +38,6 @@ WIDTH = 96
 
 class NotAccepted(UserWarning):
     """A prediction was asked of a form that the verdict does not accept."""
-
-
-@dataclass(frozen=True)
-class Peer:
-    """One row of the table of held-out errors."""
-
-    model: str
-    mse: float
-    relative_mse: float
-    parameters: int
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Restart:
-    """Where one start of the search ended: its form, in the given coordinates, and the error to expect there."""
-
-    start: str
-    form: QuadraticForm
-    criterion: float
-    distance: float  # to the best one, in the frame
-
-
-@dataclass(frozen=True)
-class Source:
-    """The file that samples were read from, and the columns or arrays of each part ("x", "y", "scalars")."""
-
-    file: str
-    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Where an answer comes from: what was given, and how it was found."""
-
-    samples: int
-    points: int
-    n: int
-    seed: int
-    errors: Errors = Errors.ABSOLUTE
-    predictor: Kind | None = None
-    stages: dict[str, float] = field(default_factory=dict)  # seconds
-    versions: dict[str, str] = field(default_factory=dict)
-    source: Source | None = None
-    tolerance: float = TOLERANCE  # the share of variance that a form may be broken by
-
-    @property
-    def seconds(self) -> float:
-        """Seconds in all."""
-        return sum(self.stages.values())
-
-    def facts(self) -> dict[str, str]:
-        """The same in words, for the report."""
-        facts = {
-            "samples": f"{self.samples}",
-            "vectors in a sample": f"{self.points}",
-            "dimension": f"{self.n}",
-            "errors": self.errors.value,
-            "tolerance": f"{self.tolerance:g} of the variance",
-            "seed": f"{self.seed}",
-            "seconds": f"{self.seconds:.1f}",
-            "seconds by stage": ", ".join(f"{name} {s:.1f}" for name, s in self.stages.items()),
-        }
-        if self.predictor is not None:
-            facts["predictor"] = self.predictor.value
-        if self.source is not None:
-            facts["file"] = self.source.file
-            facts |= {f"{part} read from": ", ".join(names) for part, names in self.source.columns.items()}
-        return facts | self.versions
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from safetensors.torch import save as tensor_bytes
 from torch import Tensor
 
 from gortho.discovery.predictor import Kind, build_network
-from gortho.discovery.result import Discovery, Peer, Provenance, Restart, Source
+from gortho.discovery.provenance import Peer, Provenance, Restart, Source
+from gortho.discovery.result import Discovery
 from gortho.discovery.targets import Errors
 from gortho.discovery.verdict import Verdict, evidence_from
 from gortho.discovery.violation import violation_from
