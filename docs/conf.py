@@ -23,7 +23,7 @@ extensions = [
     "sphinx_copybutton",
     "extensions",
 ]
-exclude_patterns = ["_build", "gallery/**/*.ipynb", "sg_execution_times.rst"]
+exclude_patterns = ["_build", "gallery/**.ipynb", "sg_execution_times.rst"]
 nitpicky = True  # see extensions.nearest for what may stay unresolved
 
 # Copy buttons leave out prompts, and what was printed.
