@@ -36,6 +36,9 @@ Ends = list[tuple[float, Tensor]]
 #: The looks at one claim: the first is for scores alone.
 FIRST_LOOKS: tuple[Look, ...] = ((SCAN, 1.0, 0, 8), (SCAN, 1.0, 6, 4), (FIRST, 0.3, 6, 3))
 LAST_LOOKS: tuple[Look, ...] = ((LAST, 0.1, 8, 2), (LAST, 0.03, 10, 2))
+#: Where weights that no few samples rule lead to a θ that lowers the criterion to this share, it is gone on from, so
+#: many times.
+TAMED, FARTHER = 4, 0.7
 #: Starts from which polynomials are tried.
 POLYNOMIAL_STARTS = 3
 #: Steps of a refit, and how many standard errors from the end of the search it starts: what is open, must show.
@@ -125,7 +128,12 @@ def last_look(claim: Claim, train: Samples, validation: Samples, ends: Ends, see
     for step in LAST_LOOKS:
         ends = _better(ends, train, claim, step, seed)
     view = projection(train, claim, LAST, seed, LAST_LOOKS[-1][1])
-    tame = view.reweighted(robust_weights(view, view.solve(ends[0][1]))).refine(ends[0][1], REFIT_STEPS)
+    for _ in range(TAMED):
+        tame = view.reweighted(robust_weights(view, view.solve(ends[0][1]))).refine(ends[0][1], REFIT_STEPS)
+        further = view.refine(tame.A, LAST_LOOKS[-1][2])
+        if further.criterion > FARTHER * ends[0][0]:
+            break
+        ends = [(further.criterion, further.A)]  # a few samples had held it up
     errors = _errors(view, view.solve(tame.A), validation)
     end = End(claim, tame.A, ends[0][0], errors, None, tuple(ends))
     return _exact(end, train, validation, seed) or end
