@@ -389,3 +389,13 @@ def test_numbers_out_of_range_have_no_formula_and_a_note():
     huge = gortho.discover(x, (x**2).sum(1), settings=TINY, look_for="O")
     assert huge.form is not None and huge.formula is None
     assert any("in other units" in notice for notice in huge.notices)
+
+
+@pytest.mark.parametrize("output", ["scalar", "vector"])
+def test_where_no_term_is_worth_its_price_there_is_no_formula(output):
+    """Noise, and a law that a few far outliers drown."""
+    x = vectors(5, 900, 1, 3)
+    noise = vectors(6, 900) if output == "scalar" else vectors(6, 900, 3)
+    assert short_formula(problem(x, noise, EUCLID, output)) is None
+    far = np.where(np.arange(900)[(...,) + (None,) * (noise.ndim - 1)] % 100 == 7, 1e4 * noise, 1e-3 * noise)
+    short_formula(problem(x, far, EUCLID, output))

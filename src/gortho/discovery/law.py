@@ -62,6 +62,8 @@ def with_formula(found: Discovery, posed: Posed, refits: Tensor | None, clock: C
             formula = short_formula(problem)
     except KeyboardInterrupt:
         return found
+    except (np.linalg.LinAlgError, ArithmeticError) as error:  # the answer is worth more than its formula
+        return replace(found, notices=(*found.notices, f"no formula: its numbers are out of range ({error})"))
     provenance = replace(
         found.provenance, stages=found.provenance.stages | {"formula": clock.seconds["formula"]}
     )

@@ -55,7 +55,7 @@ class Choice:
     @classmethod
     def of(cls, pool: list[Candidate], columns: np.ndarray, rows: Rows) -> Choice:
         """Of the terms whose columns are finite, not zero, and not ruled by one sample, unless y is."""
-        squares = np.square(columns).reshape(len(rows.y), -1, len(pool)).sum(1)
+        squares = np.square(columns).reshape(*rows.y.shape, len(pool)).sum(1)
         y = np.square(rows.root * rows.y).sum(1)
         total = squares.sum(0)
         fine = (
@@ -141,8 +141,13 @@ def _short_formula(problem: Problem) -> Formula | None:
         formula = _settled(problem, terms, few, whole)
     if formula is not None and formula.holds:
         return replace(formula, rivals=_rivals(formula, plain))
-    own = Choice.of([Candidate(term, 1) for term in terms], few.design(terms), few)
-    short = [_fitted(problem, choice.best(FEW_TERMS)[1], whole) for choice in (plain, own)]
+    choices = [plain]
+    if terms:
+        choices.append(Choice.of([Candidate(term, 1) for term in terms], few.design(terms), few))
+    chosen = [choice.best(FEW_TERMS)[1] for choice in choices if choice.pool]
+    short = [_fitted(problem, some, whole) for some in chosen if some]
+    if not short:
+        return None
     about = min(short, key=lambda formula: formula.unexplained)
     return about if about.unexplained <= about.predictor_unexplained + ABOUT else None
 
@@ -165,7 +170,7 @@ def _simplest(plain: Choice) -> list[Term]:
 
 def _settled(problem: Problem, terms: Sequence[Term], rows: Rows, whole: Samples) -> Formula | None:
     """The formula of these terms, without those in doubt, if it is as good as the predictor on validation samples."""
-    if _left(problem, terms, rows) > _allowed(problem):
+    if not terms or _left(problem, terms, rows) > _allowed(problem):
         return None
     return _without_doubtful(problem, terms, whole)
 
@@ -199,9 +204,13 @@ def _with_shapes(problem: Problem, plain: Choice, terms: list[Term]) -> list[Ter
         sets = [[], choice.best(1)[1], choice.best(2)[1], terms]
         choice = choice.beside([candidate for beside in sets for candidate in grid.best(beside)])
         terms = refined(choice.best(TERMS)[1], rows)
+        if not terms:
+            break
         # What made up for numbers that were not refined yet is needed no more.
         shaped = [Candidate(term, SHAPED) for term in terms if term.shapes]
         terms = refined(simple.beside(shaped).best(TERMS)[1], rows)
+        if not terms:
+            break
         value = plain.criterion(terms)
         if not value < best[0]:
             break
