@@ -90,6 +90,10 @@ def against_truth(found: gortho.Discovery, task: BrokenTask) -> dict:
     return row | {"right": bool(right)}
 
 
+def _or_nothing(value: float, unit: str = "") -> str:
+    return "" if np.isnan(value) else f"{value:.2g}{unit}"
+
+
 def tables(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """The tables of the results page."""
     import pandas as pd
@@ -104,8 +108,8 @@ def tables(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
                 "problems": len(g),
                 "right": f"{(g.right.astype(str) == 'True').mean():.0%}",
                 "FOUND": int((g.verdict == "FOUND").sum()),
-                "largest error of directions": f"{g.degrees.max():.2g}°",
-                "largest error of origins": f"{g['origin off'].max():.2g}",
+                "largest error of directions": _or_nothing(g.degrees.max(), "°"),
+                "largest error of origins": _or_nothing(g["origin off"].max()),
                 "median error": f"{g.error.median():.1e}",
                 "largest MSE": f"{g.mse.max():.1e}",
                 "median seconds": f"{g.seconds.median():.0f}",
