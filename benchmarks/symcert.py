@@ -74,8 +74,8 @@ there is nothing; *open*: neither. What gortho claims is the Lie algebra of `fou
 core's time, with all that a user waits for. Starts in the given axes, which might be the answer, were left out.
 
 **Where SymCert is the better one.** It answers in a fraction of a second. Its error rate is proven. It finds what
-keeps no form: the scaling of the oscillator, and both symmetries of the symmetric top, of which gortho sees nothing
-and says NONE, since a direction and handedness at once are not looked for.
+keeps no form: the scaling of the oscillator, and the shift beside the rotation of the symmetric top, where gortho
+mostly says NONE. It never denied what there was; gortho did, there and once for a law that is nearly kept.
 
 **Where gortho is.** Under more noise, where SymCert mostly stays silent; and where nobody knows the degree: told one
 too large by two, SymCert leaves open most of what it decided before. And it gives the form, with its errors, and
