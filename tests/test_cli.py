@@ -871,3 +871,9 @@ def test_check_tells_the_log_loss(tmp_path, classified):
     assert call("check", run, path).exit_code == 1
     save(path, X=X, kind=np.where(labels(X) == "time", "tea", labels(X)))
     refused("check", run, path, says="'tea' is no class of the run, which has light, space, time")
+
+
+def test_vectors_given_one_by_one_are_not_dropped(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b,c,d,y\n1,2,3,4,5\n")
+    result = call("discover", tmp_path / "a.csv", "--x", "a,b", "--x", "c,d", "--y", "y")
+    assert result.exit_code == 2 and "--x a,b,c,d --points 2" in " ".join(result.output.split())

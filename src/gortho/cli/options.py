@@ -26,11 +26,22 @@ def options(*decorators: Callable) -> Callable:
     return decorate
 
 
+def _once(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> str | None:
+    """The one value: of several, all but the last would be dropped without a word."""
+    if len(value) > 1:
+        raise click.UsageError(
+            f"--x was given {len(value)} times: give all columns at once, --x {','.join(value)} --points {len(value)}"
+        )
+    return value[0] if value else None
+
+
 FILE = click.argument("file", type=click.Path(path_type=Path))
 RUN = click.argument("run", type=click.Path(path_type=Path))
 X = click.option(
     "--x",
     metavar="NAMES",
+    callback=_once,
+    multiple=True,
     help="Columns of x, as E,px:pz, point by point; or the name of an array, or of one for each point: u,v.",
 )
 Y = click.option("--y", metavar="NAMES", help="Columns of the target, or the name of an array.")

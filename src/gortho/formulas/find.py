@@ -145,7 +145,7 @@ def _short_formula(problem: Problem) -> Formula | None:
     if terms:
         choices.append(Choice.of([Candidate(term, 1) for term in terms], few.design(terms), few))
     chosen = [choice.best(FEW_TERMS)[1] for choice in choices if choice.pool]
-    short = [_fitted(problem, some, whole) for some in chosen if some]
+    short = [_without_doubtful(problem, some, whole) for some in chosen if some]
     if not short:
         return None
     about = min(short, key=lambda formula: formula.unexplained)
