@@ -122,6 +122,21 @@ class Volumes:
         return self._made[raised]
 
 
+def odd_products(
+    rep: TensorRep, term: OddTerm, volumes: Volumes, X: Tensor, lowered: Tensor, metric: Metric
+) -> Tensor:
+    """Every partial volume times products of vectors and metric, ``(N, products, components)``."""
+    legs = [X if position < rep.up else lowered for position in term.rest.legs]
+    f, points = len(term.free), POINTS[: len(legs)]
+    free, letters = LETTERS[:f], LETTERS[f : f + len(legs)]
+    subscripts = ["Zy" + free, *(f"Z{i}{a}" for i, a in zip(points, letters))]
+    volume = volumes(tuple(position < rep.up for position in term.free))
+    value = torch.einsum(f"{','.join(subscripts)}->Zy{points}{free}{letters}", volume, *legs)
+    value = value.flatten(1, 1 + len(legs))
+    value = rep.with_pairs(Term(term.rest.pairs, term.free + term.rest.legs), value, metric)
+    return value.reshape(*value.shape[:2], -1)
+
+
 def assemble_odd(
     rep: TensorRep,
     terms: Sequence[OddTerm],

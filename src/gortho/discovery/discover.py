@@ -269,7 +269,7 @@ def _discover(
     )
     try:
         found_one = answer(samples, posed, form, fitted, comparison, *given)
-        if comparison is None or not wanted(found_one, asked):
+        if comparison is None or not wanted(found_one, asked, tolerance):
             found_one = with_translations(found_one, posed, seed)
         else:
             found_one = widen(

@@ -21,6 +21,8 @@ from gortho.samples.values import Samples
 
 #: Step of central differences in the entries of a form of size √n.
 STEP = 1e-5
+#: Below this share of the largest eigenvalue, others are lifted by it before a form is inverted.
+SINGULAR = 1e-7
 
 
 @dataclass(frozen=True)
@@ -66,15 +68,18 @@ def _mean_and_deviation(s: Tensor) -> Tensor:
     return torch.stack([flat.mean(0), torch.where(deviation > 0, deviation, 1.0)])
 
 
-def metric_of(A: Tensor) -> Metric:
-    """A and its adjugate, ‖·‖_F = √n, finite for singular A, too: no wall between signatures (M7)."""
+def lift_of(A: Tensor) -> Tensor:
+    """What is to be added to A for an inverse: nothing, unless it is singular."""
     values, Q = torch.linalg.eigh(A)
-    weakest = values.abs().argmin()
-    if float(values[weakest].abs()) < 1e-7 * float(values.abs().max()):
-        values[weakest] += 1e-7
-    inverse = 1 / values
-    inverse = inverse * (values.prod().sign() * len(A) ** 0.5 / inverse.norm())
-    return Metric(A, Q * inverse @ Q.mT)
+    least = SINGULAR * values.abs().max()
+    return Q * torch.where(values.abs() < least, least, 0.0) @ Q.mT
+
+
+def metric_of(A: Tensor, lift: Tensor | None = None) -> Metric:
+    """A and its adjugate, ‖·‖_F = √n, finite for singular A, too: no wall between signatures (M7)."""
+    B = A + (lift_of(A) if lift is None else lift)
+    inverse = torch.linalg.inv(B) * torch.linalg.det(B).sign()
+    return Metric(A, inverse * (len(A) ** 0.5 / torch.linalg.matrix_norm(inverse)))
 
 
 @dataclass(frozen=True)
@@ -334,14 +339,15 @@ def _depends_on_form(rep: Rep) -> bool:
     return any(part.down or part.rank > 1 for part in rep.parts)
 
 
-def tensor_basis(rep: Rep, A: Tensor, x: Tensor) -> Tensor:
+def tensor_basis(rep: Rep, A: Tensor, x: Tensor, metric: Metric | None = None) -> Tensor:
     """Every product of vectors and metric that the rep allows ``(N, legs, components)``, parts side by side."""
     if rep == Vector():
         return x
     lowered = x @ A
     if rep == Covector():
         return lowered
-    metric = metric_of(A) if _depends_on_form(rep) else Metric(A, A)
+    if metric is None:
+        metric = metric_of(A) if _depends_on_form(rep) else Metric(A, A)
     N, _, n = x.shape
     blocks: list[Tensor] = []
     sizes = [part.size(n) for part in rep.parts]

@@ -58,12 +58,13 @@ ROOM = 0.5
 NO_TIME = "the time budget leaves no room to look for symmetries other than O(A)"
 
 
-def wanted(found: Discovery, asked: Asked) -> bool:
+def wanted(found: Discovery, asked: Asked, tolerance: float) -> bool:
     """Whether O(A) has failed, and something wider may be looked for."""
     e = found.evidence
     if e is None or found.classes or asked.look_for == {"O"}:
         return False
-    return found.verdict is Verdict.NONE or (found.form is None and e.left_over > MAX_UNEXPLAINED)
+    better = e.broken is not None or e.doubtful(tolerance)  # models of the coordinates
+    return found.verdict is Verdict.NONE or (found.form is None and (better or e.left_over > MAX_UNEXPLAINED))
 
 
 def widen(

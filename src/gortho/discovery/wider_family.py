@@ -9,27 +9,27 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import product
 
 import torch
 from torch import Tensor
 
-from gortho.discovery.family import Design, Family, Inputs, metric_of, tensor_basis
+from gortho.discovery.family import Design, Family, Inputs, lift_of, metric_of, tensor_basis
 from gortho.discovery.projection import Projection, Solve
 from gortho.discovery.wider_claim import Claim
-from gortho.forms import QuadraticForm
 from gortho.nn.basis import SetBasis
 from gortho.nn.features import features_for, weight_shape
-from gortho.nn.form import FixedForm
 from gortho.nn.tuples import SOFT, TupleFeatures
+from gortho.reps import Metric
 from gortho.samples.values import Samples
 from gortho.skew import complex_structure
-from gortho.volume import assemble_odd
+from gortho.volume import Volumes, odd_products
 
 #: Step of central differences in θ, whose parts are of order one.
 STEP = 1e-5
-#: Eigenvalues of a form that has an inverse and a volume are at least this share of the largest.
-REGULAR = 1e-6
+#: Numbers to be worked on at once, at most.
+AT_ONCE = 4_000_000
 #: Changes of θ are dependent below this share of the largest singular value.
 LOOSE = 1e-9
 
@@ -145,11 +145,24 @@ class WideFamily(Family):
         slopes = torch.einsum("zlc,zlij->zcij", self._legs(theta, inputs), slopes)
         c = self.features(gram, inputs.point, inputs.sample, units) @ weights.mT
 
-        def assembled(at: Tensor) -> Tensor:
-            return torch.einsum("zl,zlc->zc", c, self._legs(at, inputs))
+        through_gram = self._through_gram(theta, slopes, inputs) @ tangents.mT
+        if not (self.claim.directions or self.claim.origin or self.basis.handed or self._metric_enters):
+            return through_gram
+        fixed = Fixed.of(self.claim.split(theta, self.n)[0][self.claim.output_space])
 
-        through_legs = _differences(assembled, theta, tangents)
-        return self._through_gram(theta, slopes, inputs) @ tangents.mT + through_legs
+        def assembled(at: Tensor) -> Tensor:
+            return torch.einsum("zl,zlc->zc", c, self._legs(at, inputs, fixed))
+
+        def slope(tangent: Tensor) -> Tensor:
+            return torch.func.jvp(assembled, (theta,), (tangent,))[1]
+
+        room = max(1, AT_ONCE // (c.numel() * self.rep.size(self.n)))
+        return through_gram + torch.vmap(slope, chunk_size=room)(tangents).movedim(0, -1)
+
+    @property
+    def _metric_enters(self) -> bool:
+        """Whether outputs are made of more than the vectors themselves."""
+        return any(part.down or part.rank > 1 for part in self.rep.parts)
 
     def _through_gram(self, theta: Tensor, slopes: Tensor, inputs: Inputs) -> Tensor:
         """Derivatives by the entries of θ ``(N, components, ·)`` from those by inner products."""
@@ -167,14 +180,14 @@ class WideFamily(Family):
             parts.append(-by_vectors[:, :, : self.inner].sum(2))
         return torch.cat(parts, 2)
 
-    def _legs(self, theta: Tensor, inputs: Inputs) -> Tensor:
+    def _legs(self, theta: Tensor, inputs: Inputs, fixed: Fixed | None = None) -> Tensor:
         """Products of vectors, metric and volume at these numbers."""
         X = self.vectors(theta, inputs)
         X = X if self.own is None else X[:, self.own]
         forms, _, _ = self.claim.split(theta, self.n)
         if self.claim.unitary:
             X = torch.cat([X, X @ complex_structure(*forms).mT], 1)
-        return self._products(forms[self.claim.output_space], X)
+        return self._products(forms[self.claim.output_space], X, fixed)
 
     def _padded(self, blocks: list[list[Tensor]]) -> Tensor:
         """Blocks ``(N, ·, components of a part)``, part by part, side by side."""
@@ -182,30 +195,24 @@ class WideFamily(Family):
         pad = torch.nn.functional.pad
         return torch.cat(
             [
-                pad(value.flatten(2), (sum(sizes[:i]), sum(sizes[i + 1 :])))
+                pad(value, (sum(sizes[:i]), sum(sizes[i + 1 :])))
                 for i, found in enumerate(blocks)
                 for value in found
             ],
             1,
         )
 
-    def _products(self, A: Tensor, X: Tensor) -> Tensor:
+    def _products(self, A: Tensor, X: Tensor, fixed: Fixed | None = None) -> Tensor:
         """Every product of vectors, metric and volume that an output may have ``(N, products, components)``."""
-        basis, blocks = self.basis, []
-        form = FixedForm(QuadraticForm(_regular(A))).double() if basis.handed else None
+        basis, lowered = self.basis, X @ A
+        metric, blocks = Metric(A, A), []
+        if basis.handed or self._metric_enters:
+            fixed = fixed or Fixed.of(A)
+            metric = metric_of(A, fixed.lift)
+            volumes, factor = fixed.volumes(A, X)
         for part, even, odd in zip(basis.parts, basis.even, basis.odd):
-            found = [tensor_basis(part.even, A, X).unflatten(2, part.shape(self.n) or (1,))] if even else []
-            if odd:
-                assert form is not None
-                volumes, lowered, metric = form.volumes(X), form.lowered(X), form.metric()
-                for term in odd:
-                    shape = term.shape(self.n, basis.fillings, basis.vectors)
-                    each = torch.eye(torch.Size(shape).numel(), dtype=X.dtype).unflatten(1, shape)
-                    columns = [
-                        assemble_odd(part, [term], [c.expand(len(X), *shape)], volumes, X, lowered, metric)
-                        for c in each
-                    ]
-                    found.append(torch.stack(columns, 1).reshape(len(X), len(columns), -1))
+            found = [tensor_basis(part.even, A, X, metric)] if even else []
+            found += [factor * odd_products(part, term, volumes, X, lowered, metric) for term in odd]
             blocks.append(found)
         return self._padded(blocks)
 
@@ -246,11 +253,28 @@ def _differences(f: Callable[[Tensor], Tensor], theta: Tensor, tangents: Tensor)
     return torch.stack([f(theta + STEP * d) - f(theta - STEP * d) for d in tangents], -1) / (2 * STEP)
 
 
-def _regular(A: Tensor) -> Tensor:
-    """A with no eigenvalue nearer to zero than can be inverted."""
-    values, Q = torch.linalg.eigh(A)
-    least = REGULAR * values.abs().max()
-    return Q * torch.where(values.abs() < least, least, values) @ Q.mT
+@dataclass(frozen=True)
+class Fixed:
+    """What stays while a form A moves a little: what makes it invertible, its signs Σ q qᵀ sign λ, the axes' parity."""
+
+    lift: Tensor
+    signs: Tensor
+    parity: Tensor
+
+    @classmethod
+    def of(cls, A: Tensor) -> Fixed:
+        lift = lift_of(A)
+        values, Q = torch.linalg.eigh(A + lift)
+        return cls(lift, Q * values.sign() @ Q.mT, torch.linalg.det(Q))
+
+    def volumes(self, A: Tensor, X: Tensor) -> tuple[Volumes, Tensor]:
+        """Partial volumes of vectors, and the factor that they have in networks; without eigenvectors (`FixedForm`)."""
+        B = A + self.lift
+        inverse = torch.linalg.inv(B)
+        raised = inverse * (len(A) / (self.signs * inverse).sum()).sqrt()
+        return Volumes(X, torch.eye(len(A), dtype=X.dtype), raised), self.parity * torch.linalg.det(
+            B
+        ).abs().sqrt()
 
 
 class WideProjection(Projection):

@@ -26,7 +26,7 @@ from gortho.discovery.refits import REFIT_STEPS
 from gortho.discovery.search import NEAR_BEST
 from gortho.discovery.wider_claim import Claim
 from gortho.discovery.wider_family import WideProjection
-from gortho.discovery.wider_starts import starts_for
+from gortho.discovery.wider_starts import forms_of_space, starts_for
 from gortho.samples.values import Samples
 
 #: Size and smoothness of a family, steps with it, and how many starts go on.
@@ -39,6 +39,9 @@ LAST_LOOKS: tuple[Look, ...] = ((LAST, 0.1, 8, 2), (LAST, 0.03, 10, 2))
 #: Where weights that no few samples rule lead to a θ that lowers the criterion to this share, it is gone on from, so
 #: many times.
 TAMED, FARTHER = 4, 0.7
+#: Forms to try in one space while those of others stay; of each signature so many are refined, in a first look and for
+#: the claims that are left.
+IN_SPACE, FEW_REFINED, MANY_REFINED = 24, 2, 12
 #: Starts from which polynomials are tried.
 POLYNOMIAL_STARTS = 3
 #: Steps of a refit, and how many standard errors from the end of the search it starts: what is open, must show.
@@ -97,9 +100,42 @@ def first_look(
     exact = _polynomial_look(claim, train, [theta for _, theta in ends], seed)
     if exact:
         return exact
+    if claim.spaces:
+        start = _better(ends, train, claim, FIRST_LOOKS[0], seed)
+        return _space_by_space(start, train, claim, FEW_REFINED, seed)
     for step in FIRST_LOOKS:
         ends = _better(ends, train, claim, step, seed)
     return ends
+
+
+def _space_by_space(ends: Ends, train: Samples, claim: Claim, refined: int, seed: int) -> Ends:
+    """A few good θ, after forms of one space after the other were exchanged while those of the others stayed.
+
+    A law says much of one form only where the others are nearly right, and few starts have them all. A wrong signature
+    scores well before it is refined, so each of them has its turn; definite forms all lead to the same end.
+    """
+    size, soft, steps, keep = FIRST_LOOKS[-1]
+    view = projection(train, claim, size, seed, soft)
+    solves = [view.refine(ends[0][1], steps)]
+    for space, d in enumerate(claim.dims or [train.n] * claim.forms):
+        forms, _, _ = claim.split(solves[0].A, train.n)
+        groups: dict[int, list[Solve]] = {}
+        for A in forms_of_space(claim, train, space, IN_SPACE, seed):
+            other = forms.clone()
+            other[space] = A
+            signs = int(torch.linalg.eigvalsh(A).sign().sum().abs())
+            groups.setdefault(signs, []).append(view.solve(view.gauged(claim.join(other))))
+        best = [
+            at
+            for signs, group in groups.items()
+            for at in sorted(group, key=_criterion)[: 1 if signs == d else refined]
+        ]
+        solves = sorted([*solves, *(view.refine(at.A, steps) for at in best)], key=_criterion)[:keep]
+    return [(at.criterion, at.A) for at in solves]
+
+
+def _criterion(at: Solve) -> float:
+    return at.criterion
 
 
 def _polynomial_look(claim: Claim, train: Samples, starts: list[Tensor], seed: int) -> Ends:
@@ -125,6 +161,8 @@ def last_look(claim: Claim, train: Samples, validation: Samples, ends: Ends, see
         exact = _exact(start, train, validation, seed)
         if exact is not None:
             return exact
+    if claim.spaces:
+        ends = _space_by_space(ends, train, claim, MANY_REFINED, seed)
     for step in LAST_LOOKS:
         ends = _better(ends, train, claim, step, seed)
     view = projection(train, claim, LAST, seed, LAST_LOOKS[-1][1])

@@ -17,7 +17,7 @@ from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 
 #: Forms at random, forms of each space, directions at random, and directions in all, at most.
-WHITE, OF_SPACE, RANDOM, VECTORS = 8, 7, 3, 8
+WHITE, OF_SPACE, RANDOM, VECTORS = 8, 5, 3, 8
 
 
 def starts_for(
@@ -34,11 +34,7 @@ def starts_for(
     if claim.unitary:
         return [claim.join(torch.stack(pair)) for pair in hermitian_starts(few, known, seed)]
     if claim.spaces:
-        sizes = claim.dims or [n] * claim.forms
-        each = [
-            [filled(A, n) for A in _forms_of(few, claim.spaces, space, d, seed)]
-            for space, d in enumerate(sizes)
-        ]
+        each = [forms_of_space(claim, few, space, OF_SPACE, seed) for space in range(claim.forms)]
         return [claim.join(torch.stack(forms)) for forms in product(*each)]
     forms = forms_to_try(few, known, seed)
     if claim.origin:
@@ -141,13 +137,16 @@ def _orthogonal(samples: Samples) -> list[Tensor]:
     return [unit_form(torch.einsum("m,mab->ab", V[:, 0], symmetric_basis(samples.n)))]
 
 
-def _forms_of(samples: Samples, spaces: tuple[int, ...], space: int, n: int, seed: int) -> list[Tensor]:
+def forms_of_space(claim: Claim, samples: Samples, space: int, count: int, seed: int) -> list[Tensor]:
     """Forms of the vectors of one space: those that correlate with y, the round one, some of every signature."""
-    x = samples.x[:, [i for i, kind in enumerate(spaces) if kind == space], :n]
+    samples = samples.rows(slice(0, CORRELATED))
+    n = claim.dims[space] if claim.dims else samples.n
+    x = samples.x[:, [i for i, kind in enumerate(claim.spaces) if kind == space], :n]
     found: list[tuple[float, Tensor]] = []
     for s in invariant_scalars(samples).unbind(1)[:SCALARS]:
         found += [(c.strength * c.share, c.A) for c in correlate(x, s)]
     found.sort(key=lambda pair: -pair[0])
     starts = [Start("correlation", A) for _, A in found[:3]]
     starts.append(Start("round", torch.eye(n, dtype=torch.float64)))
-    return [start.A for start in distinct(starts + white_starts(n, WHITE, seed + space))][:OF_SPACE]
+    chosen = distinct(starts + white_starts(n, count, seed + space))[:count]
+    return [filled(start.A, samples.n) for start in chosen]
