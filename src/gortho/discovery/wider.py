@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -53,6 +54,8 @@ CLAIMS, TESTED = 3, 2
 FAR_WORSE = 10.0
 #: Nothing else is tried beside a skew form that leaves less than this share of what the best free model does.
 CLEAR = 0.1
+#: Handedness helps where it lowers the criterion to this share.
+HELPS = 0.7
 #: Of a time budget, this share may be spent before wider symmetries are begun with.
 ROOM = 0.5
 NO_TIME = "the time budget leaves no room to look for symmetries other than O(A)"
@@ -133,6 +136,8 @@ def _searched(parts: Parts, form: FoundForm, asked: Asked, free: float, seed: in
     for claim in claims_for(train, asked):  # two directions come after one, and start from it
         if claim.unitary and looks and min(ends[0][0] for _, ends in looks) <= free:
             continue  # the group is a part of others that do as well as any model
+        if claim.special and claim.directions > 1 and not _handedness_helps(looks, claim.directions - 1):
+            continue
         first = first_look(claim, claim.of(train), known, seed, ends_with.get(claim.directions - 1))
         ends_with[claim.directions] = first
         if first[0][0] < NEARLY_EXACT:
@@ -153,6 +158,12 @@ def _searched(parts: Parts, form: FoundForm, asked: Asked, free: float, seed: in
         if any(claim is other for other, _ in kept)
     ]
     return simplest(ends, validation.variance)
+
+
+def _handedness_helps(looks: list[tuple[Claim, Ends]], directions: int) -> bool:
+    """Whether a law with so many directions is much better with handedness."""
+    best = {claim.special: ends[0][0] for claim, ends in looks if claim.directions == directions}
+    return True not in best or best[True] <= HELPS * best.get(False, math.inf)
 
 
 def tried(

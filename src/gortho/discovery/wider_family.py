@@ -130,10 +130,11 @@ class WideFamily(Family):
         self, theta: Tensor, tangents: Tensor, inputs: Inputs, units: Tensor, coefficients: Tensor
     ) -> Tensor:
         """Derivatives of the predictions along tangents of θ, ``(N, components, tangents)``."""
-        if self.set_like or self.turned is not None or self.claim.unitary:
+        if self.claim.unitary:  # along forms that stay compatible
+            tangents = _differences(lambda at: self.claim.gauged(at, self.n), theta, tangents).mT
+        if self.set_like or self.turned is not None:
 
             def predicted(at: Tensor) -> Tensor:
-                at = self.claim.gauged(at, self.n) if self.claim.unitary else at  # where forms are compatible
                 return self.design(at, inputs, units).times(coefficients[:, None]).reshape(len(inputs.x), -1)
 
             return _differences(predicted, theta, tangents)
@@ -144,10 +145,13 @@ class WideFamily(Family):
             return self._through_gram(theta, slopes, inputs) @ tangents.mT
         slopes = torch.einsum("zlc,zlij->zcij", self._legs(theta, inputs), slopes)
         c = self.features(gram, inputs.point, inputs.sample, units) @ weights.mT
-
         through_gram = self._through_gram(theta, slopes, inputs) @ tangents.mT
-        if not (self.claim.directions or self.claim.origin or self.basis.handed or self._metric_enters):
-            return through_gram
+        return (
+            through_gram + self._through_legs(theta, tangents, inputs, c) if self._legs_move else through_gram
+        )
+
+    def _through_legs(self, theta: Tensor, tangents: Tensor, inputs: Inputs, c: Tensor) -> Tensor:
+        """Derivatives along tangents of what outputs are made of, times c ``(N, products)``."""
         fixed = Fixed.of(self.claim.split(theta, self.n)[0][self.claim.output_space])
 
         def assembled(at: Tensor) -> Tensor:
@@ -156,8 +160,17 @@ class WideFamily(Family):
         def slope(tangent: Tensor) -> Tensor:
             return torch.func.jvp(assembled, (theta,), (tangent,))[1]
 
+        if self.claim.unitary:  # ix is found by an iteration
+            return _differences(assembled, theta, tangents)
         room = max(1, AT_ONCE // (c.numel() * self.rep.size(self.n)))
-        return through_gram + torch.vmap(slope, chunk_size=room)(tangents).movedim(0, -1)
+        return torch.vmap(slope, chunk_size=room)(tangents).movedim(0, -1)
+
+    @property
+    def _legs_move(self) -> bool:
+        """Whether what outputs are made of depends on θ."""
+        claim = self.claim
+        more = claim.directions or claim.origin or claim.unitary
+        return bool(more) or self.basis.handed or self._metric_enters
 
     @property
     def _metric_enters(self) -> bool:
@@ -167,11 +180,12 @@ class WideFamily(Family):
     def _through_gram(self, theta: Tensor, slopes: Tensor, inputs: Inputs) -> Tensor:
         """Derivatives by the entries of θ ``(N, components, ·)`` from those by inner products."""
         forms, _, _ = self.claim.split(theta, self.n)
-        X, slopes = self.vectors(theta, inputs), 2 * slopes if self.claim.skew else slopes + slopes.mT
+        both = self.claim.skew or self.claim.unitary  # products of x and y, and of y and x
+        X, slopes = self.vectors(theta, inputs), 2 * slopes if both else slopes + slopes.mT
         kinds = torch.tensor(self.claim.spaces or [0] * X.shape[1])
         parts, by_vectors = [], torch.zeros((), dtype=X.dtype)
         for i, A in enumerate(forms):
-            own = (kinds == i).to(X)
+            own = (kinds == (0 if self.claim.unitary else i)).to(X)
             mine = slopes * own[:, None] * own
             parts.append(torch.einsum("zcij,zia,zjb->zcab", mine / 2, X, X).flatten(2))
             by_vectors = by_vectors + mine @ (X @ A)[:, None]
