@@ -21,7 +21,7 @@ from gortho.forms import NO_MIXING, SMALL_TERM, ZERO_TOLERANCE, QuadraticForm, c
 #: How far (A⁻¹ω)² may be from a negative number, in the standard frame of A, in compatible forms.
 COMPATIBLE = 1e-7
 #: Newton steps towards a complex structure, at most.
-ROUNDS = 30
+ROUNDS = 12
 
 
 class SkewForm:

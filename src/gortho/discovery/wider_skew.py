@@ -26,6 +26,8 @@ from gortho.skew import SkewForm, complex_structure
 
 #: Skew forms at random, of each signature beside a quadratic form, and that correlations give, at most.
 WHITE, HERMITIAN, CORRELATIONS = 12, 8, 8
+#: How far K² may be from -1 in a complex structure K.
+NO_STRUCTURE = 1e-6
 #: Singular values below this share of the largest, in the frame, are zero.
 ZERO = 1e-8
 
@@ -91,7 +93,13 @@ def hermitian_starts(samples: Samples, known: Sequence[Tensor], seed: int) -> li
         J = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
         A, omega = torch.diag(signs.repeat(2)), torch.kron(J, torch.diag(signs))
         found.append((Q @ A @ Q.mT, Q @ omega @ Q.mT))
-    return [(A, omega) for A, omega in found if bool(omega.isfinite().all())]
+    return [(A, omega) for A, omega in found if _hermitian(A, omega)]
+
+
+def _hermitian(A: Tensor, omega: Tensor) -> bool:
+    """Whether there is a complex structure of the two: there is none where A⁻¹ω has real eigenvalues."""
+    K = complex_structure(A, omega)
+    return bool(((K @ K + torch.eye(len(A), dtype=K.dtype)).abs() < NO_STRUCTURE).all())
 
 
 def _both_hands(n: int, count: int, generator: torch.Generator) -> list[Tensor]:
