@@ -4,8 +4,8 @@
 
 Realistic laws, near misses without a form, laws that are broken by a known share, random laws, singular forms, laws
 without a form, and classes. Every row keeps the whole evidence, so that other thresholds can be tried on it without
-searching again (`--pages` does only this). Seeds below 1,000 are for development: the thresholds and the calibration of
-the confidence were set on them.
+searching again; `--pages` makes only the pages. Seeds below 1,000 are for development: the thresholds and the
+calibration of the confidence were set on them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ HEADING = f"""# What verdicts are worth
 there is one; NONE or UNDERDETERMINED, where there is none. *Wrong*: NONE where there is a form, FOUND where there is
 none or with a wrong form. *Honest*: UNDERDETERMINED where there is a form. Laws that are broken by a share of their
 variance count as right when they are FOUND, with the right form, and the interval of the defect holds that share, or
-when they are NONE and the share is above zero.
+when they are NONE and the share is above zero. Where a function of one direction breaks a law, FOUND with a direction
+is right, too; such near misses may also be FOUND without one if the interval of the defect holds their share.
 
 ![how often answers are right, by confidence](verdicts.png)
 """
@@ -67,7 +68,7 @@ def task_of(p: dict) -> tuple[Any, float | None]:
     if kind == "realistic":
         return realistic(**given), 0.0
     if kind == "near miss":
-        return formless_realistic(**given), None
+        return formless_realistic(**given), p["share"] if p["kind"] == "direction" else None
     if kind == "broken":
         whole, exact = (violated(**given | {"noise": 0.0} | more).y for more in ({}, {"share": 0.0}))
         share = float((whole - exact).square().mean() / (whole - whole.mean(0)).square().mean())
@@ -127,24 +128,24 @@ def _formless(p: Any) -> bool:
     return p["of"] in ("near miss", "formless") or (p["of"] == "classes" and p["kind"] != "levels")
 
 
-def judged(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with verdict, confidence and defect by the thresholds as they are now."""
+def judged(rows: pd.DataFrame, again: bool = False) -> pd.DataFrame:
+    """The rows, with what is right; verdicts as they were told, or by the thresholds as they are now."""
     found = []
     for _, row in rows.iterrows():
         name, sure, low, high = row.verdict, row.confidence, row.low, row.high
-        if isinstance(row.get("evidence"), str):
+        if again and isinstance(row.get("evidence"), str):
             e = verdict.evidence_from(json.loads(row.evidence))
             told = verdict.judge(e, "O(A)", verdict.TOLERANCE)[0]
             name, sure, low, high = told.name, verdict.confidence(e, told), e.defect.low, e.defect.high
         none = _formless(row)
         near = str(row.get("signature" if row.of == "classes" else "near")) == "True"
         holds = bool(np.isnan(row.true)) or low <= row.true + 1e-9 <= high + 2e-9
+        # What breaks laws is a function of one direction: less than O(A), with a direction or an origin, is right, and
+        # says nothing of how far O(A) is broken.
+        wider = isinstance(row.get("symmetry"), str) and bool(row.symmetry)
         if none:
-            right = name != "FOUND"
+            right = name != "FOUND" or (row.kind == "direction" and (wider or holds))
         elif row.of == "broken" and row.true > 0:
-            # What breaks these laws is a function of one coordinate: less than O(A), with a direction or an origin,
-            # is right, and says nothing of how far O(A) is broken.
-            wider = isinstance(row.get("symmetry"), str) and bool(row.symmetry)
             holds |= wider
             right = name == "NONE" or (name == "FOUND" and (wider or (near and holds)))
         else:
@@ -241,13 +242,13 @@ def sensitivity(rows: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     def rates() -> dict[str, str]:
-        g = judged(rows)
+        g = judged(rows, again=True)
         form, none = g[~g.formless & (g.of != "broken")], g[g.formless]
         broken = g[g.of == "broken"]
         return {
             "right, with a form": f"{form.right.mean():.1%}",
             "wrong, with a form": f"{(~form.right & ~form.honest).mean():.1%}",
-            "FOUND without a form": f"{(none.verdict == 'FOUND').mean():.1%}",
+            "wrong, without a form": f"{(~none.right).mean():.1%}",
             "broken laws: interval holds": f"{broken.holds.mean():.0%}",
         }
 

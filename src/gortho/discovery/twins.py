@@ -42,7 +42,7 @@ from gortho.training import predict
 #: Models of what the predictor leaves over.
 CORRECTED = "equivariant, corrected"
 #: The share of held-out samples, with the largest errors of either side, that may rule a comparison.
-WORST = 0.01
+WORST = 0.02
 
 
 #: Measures predictions of twin and free model, in the frame, in the given coordinates.

@@ -34,14 +34,14 @@ MAX_UNEXPLAINED = 0.25
 NOTHING_EXPLAINED = 0.95
 #: Refits farther than this from the found form (median distance in the frame) mean that the data does not pin it down.
 MAX_SPREAD = 0.15
-#: A few held-out samples rule the error when the worst 1 % make up more than this share of it …
+#: A few held-out samples rule the error when the worst 2 % make up more than this share of it …
 RULED_BY_FEW = 0.5
 #: … unless it is smaller than this share of the variance.
 NO_ERROR = 1e-4
 #: An eigenvalue is called zero, in the frame, when it is below this share of the largest …
 ZERO_SHARE = 0.04
 #: … within so many of its standard errors of zero …
-ZERO_ERRORS = 3.0
+ZERO_ERRORS = 6.0
 #: … and cannot be, within two standard errors, larger than this share of the largest, in columns of unit size.
 ZERO_BOUND = 0.005
 #: A sign is known when the eigenvalue is so many of its standard errors from zero.
@@ -89,7 +89,7 @@ class Evidence:
     everyone: Measured
     others: Measured  # without the worst
     given: Measured | None = None  # of everyone in the given coordinates, where the variance depends on them
-    worst: tuple[int, ...] = ()  # the 1 % of held-out samples with the largest errors
+    worst: tuple[int, ...] = ()  # the 2 % of held-out samples with the largest errors
     worst_share: float = 0.0  # their share of the twin's squared error
     noise: Noise | None = None
     restarts: int = 1
