@@ -147,10 +147,10 @@ class WideFamily(Family):
         c = self.features(gram, inputs.point, inputs.sample, units) @ weights.mT
         through_gram = self._through_gram(theta, slopes, inputs) @ tangents.mT
         return (
-            through_gram + self._through_legs(theta, tangents, inputs, c) if self._legs_move else through_gram
+            through_gram + self._legs_along(theta, tangents, inputs, c) if self._legs_move else through_gram
         )
 
-    def _through_legs(self, theta: Tensor, tangents: Tensor, inputs: Inputs, c: Tensor) -> Tensor:
+    def _legs_along(self, theta: Tensor, tangents: Tensor, inputs: Inputs, c: Tensor) -> Tensor:
         """Derivatives along tangents of what outputs are made of, times c ``(N, products)``."""
         fixed = Fixed.of(self.claim.split(theta, self.n)[0][self.claim.output_space])
 
