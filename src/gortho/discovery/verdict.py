@@ -133,6 +133,11 @@ class Evidence:
         notable = m.gain > max(tolerance, NOTABLE_GAIN * m.unexplained)
         return self.broken is None and notable and m.p < DOUBT and not self.classes
 
+    def spoiled(self, tolerance: float) -> bool:
+        """Whether the few samples that rule the error of twins are explained by models of the coordinates."""
+        m = self.everyone
+        return self.few_rule and m.gain > max(tolerance, CLEAR_GAIN * m.unexplained) and not self.classes
+
     @property
     def defect(self) -> Defect:
         """How exactly the law keeps the form (M14), for targets with indices in the frame and in given coordinates."""
@@ -239,6 +244,14 @@ def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> tuple[V
             Verdict.UNDERDETERMINED,
             f"{found}, {free}: the latter seem better, but these samples leave it open whether they are.",
             "Give more samples, or less noisy ones; if a direction, an origin or a quantity is missing, pass it.",
+        )
+    if e.spoiled(tolerance):
+        return (
+            Verdict.UNDERDETERMINED,
+            f"{found}, {free}; but with these samples the former leaves {percent(e.everyone.unexplained)}, the latter "
+            f"{percent(e.everyone.free_unexplained)}: they may break the form, or lie where models of the invariants "
+            "have not learnt enough.",
+            "Look at the samples that the note names; if nothing is wrong with them, give more of their kind.",
         )
     # Labels leave much to chance, whatever the form; but it must explain something.
     if e.left_over > (NOTHING_EXPLAINED if e.classes else MAX_UNEXPLAINED):

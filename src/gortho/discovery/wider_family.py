@@ -8,8 +8,9 @@ the origin is subtracted, vectors of different kinds have no inner products, and
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import torch
@@ -18,6 +19,7 @@ from torch import Tensor
 from gortho.discovery.family import Design, Family, Inputs, lift_of, metric_of, tensor_basis
 from gortho.discovery.projection import Projection, Solve
 from gortho.discovery.wider_claim import Claim
+from gortho.discovery.wider_skew import hermitian
 from gortho.nn.basis import SetBasis
 from gortho.nn.features import features_for, weight_shape
 from gortho.nn.tuples import SOFT, TupleFeatures
@@ -313,6 +315,13 @@ class WideProjection(Projection):
 
     def gauged(self, A: Tensor) -> Tensor:
         return self.claim.gauged(A, self.n)
+
+    def solve(self, A: Tensor) -> Solve:
+        """As for a form alone; where no group is left of a form and a skew one, nothing is explained."""
+        at = super().solve(A)
+        if self.claim.unitary and not hermitian(*self.claim.split(A, self.n)[0]):
+            return replace(at, criterion=math.inf)
+        return at
 
     def shaken(self, at: Solve, times: float, generator: torch.Generator) -> Tensor:
         """θ at random around this one, in every direction that makes a difference to the claim."""

@@ -93,10 +93,10 @@ def hermitian_starts(samples: Samples, known: Sequence[Tensor], seed: int) -> li
         J = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
         A, omega = torch.diag(signs.repeat(2)), torch.kron(J, torch.diag(signs))
         found.append((Q @ A @ Q.mT, Q @ omega @ Q.mT))
-    return [(A, omega) for A, omega in found if _hermitian(A, omega)]
+    return [(A, omega) for A, omega in found if hermitian(A, omega)]
 
 
-def _hermitian(A: Tensor, omega: Tensor) -> bool:
+def hermitian(A: Tensor, omega: Tensor) -> bool:
     """Whether there is a complex structure of the two: there is none where A⁻¹ω has real eigenvalues."""
     K = complex_structure(A, omega)
     return bool(((K @ K + torch.eye(len(A), dtype=K.dtype)).abs() < NO_STRUCTURE).all())
