@@ -212,7 +212,8 @@ def _model(
     name: str, parts: Parts, values: Sequence[Tensor], size: int = 0, rows: Predictor | None = None
 ) -> Model:
     validation, held_out = values
-    return Model(name, float(log_losses(validation, parts.validation).mean()), held_out, size, rows)
+    error = float(log_losses(validation, parts.validation).mean())
+    return Model(name, error, held_out, error, size, rows)
 
 
 def frequencies(samples: Samples) -> Tensor:

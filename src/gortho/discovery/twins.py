@@ -43,6 +43,8 @@ from gortho.training import predict
 CORRECTED = "equivariant, corrected"
 #: The share of held-out samples, with the largest errors of either side, that may rule a comparison.
 WORST = 0.02
+#: These few rule an error when they make up more than this share of it.
+RULED_BY_FEW = 0.5
 
 
 #: Measures predictions of twin and free model, in the frame, in the given coordinates.
@@ -56,6 +58,7 @@ class Model:
     name: str
     validation: float
     held_out: Tensor
+    usual: float = math.inf  # the error on validation samples, without the worst
     parameters: int = 0
     rows: Predictor | None = None  # of rows of coordinates, where the model is one of these alone
 
@@ -143,7 +146,7 @@ def compare(
             raise KeyboardInterrupt
     plain = next(m.rows for m in free if m.rows is not None)
     direct = _best([m for m in free if not m.name.startswith(CORRECTED)])
-    twin, best = _best(twins), _best(free)
+    twin, best = best_of_each(twins, free)
     progress(1.0)
     # A model that was cut short says what it can, but is not one of the same effort.
     return _measured(
@@ -203,13 +206,20 @@ def _model(
 ) -> Model:
     validation, held_out = values
     size = 0 if network is None else sum(p.numel() for p in network.parameters())
-    error = float(squared_errors(validation, parts.validation).mean())
-    return Model(name, error, held_out.double(), size, rows)
+    errors = np.sort(squared_errors(validation, parts.validation))
+    usual = errors[: len(errors) - math.ceil(WORST * len(errors))]
+    return Model(name, float(errors.mean()), held_out.double(), float(usual.mean()), size, rows)
 
 
-def _best(models: Sequence[Model]) -> Model:
-    """The one with the least error on validation samples."""
-    return min(models, key=lambda m: m.validation)
+def _best(models: Sequence[Model], usual: bool = False) -> Model:
+    """The one with the least error on validation samples, or on usual ones of these."""
+    return min(models, key=lambda m: m.usual if usual else m.validation)
+
+
+def best_of_each(twins: Sequence[Model], free: Sequence[Model]) -> tuple[Model, Model]:
+    """The best twin and the best free model: by usual samples where a few others rule the error of the former."""
+    usual = _best(twins).usual < (1 - RULED_BY_FEW) * _best(twins).validation
+    return _best(twins, usual), _best(free, usual)
 
 
 def _as_vectors(inputs: Callable[[Samples], Tensor], samples: Samples) -> Samples:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gortho.discovery.defect import NOTABLE_GAIN, Defect, Noise, class_defect, contradicted, defect
-from gortho.discovery.twins import Measured
+from gortho.discovery.twins import RULED_BY_FEW, Measured
 
 #: A law that is broken by more than this share of its variance does not keep the form (the user's ``tolerance``).
 TOLERANCE = 0.003
@@ -34,9 +34,7 @@ MAX_UNEXPLAINED = 0.25
 NOTHING_EXPLAINED = 0.95
 #: Refits farther than this from the found form (median distance in the frame) mean that the data does not pin it down.
 MAX_SPREAD = 0.15
-#: A few held-out samples rule the error when the worst 2 % make up more than this share of it …
-RULED_BY_FEW = 0.5
-#: … unless it is smaller than this share of the variance.
+#: No few held-out samples rule an error that is smaller than this share of the variance.
 NO_ERROR = 1e-4
 #: An eigenvalue is called zero, in the frame, when it is below this share of the largest …
 ZERO_SHARE = 0.04

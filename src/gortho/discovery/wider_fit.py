@@ -25,7 +25,7 @@ from gortho.discovery.predictor import (
 )
 from gortho.discovery.projection import LEAST_DAMPING
 from gortho.discovery.spreads import BOOSTS
-from gortho.discovery.twins import Comparison, Given, _measured, _model, _side
+from gortho.discovery.twins import Comparison, Given, _measured, _model, _side, best_of_each
 from gortho.discovery.wider_claim import Claim
 from gortho.discovery.wider_family import WideProjection
 from gortho.discovery.wider_search import End, polynomials
@@ -151,7 +151,7 @@ def compare_wide(
     rows, done = free[0].rows, not clock.over()
     if plain is not None:
         direct, rows, done = plain.free, plain.plain, plain.complete and done
-    twin, best = (min(models, key=lambda m: m.validation) for models in (twins, [direct, *free]))
+    twin, best = best_of_each(twins, [direct, *free])
     assert rows is not None
     return _measured(predictor, twin, best, direct, rows, parts, done, given)
 
