@@ -19,8 +19,8 @@ from gortho.samples.values import Samples
 
 #: What may be looked for.
 LOOK_FOR = ("O", "SO", "direction", "origin", "spaces", "skew")
-#: Handed outputs have at most so many products of vectors, metric and volume.
-MOST_PRODUCTS = 60
+#: Handed outputs have at most so many components of all products of vectors, metric and volume: more take minutes.
+MOST_COMPONENTS = 400
 #: Kinds are told apart by trying where there are at most so many vectors.
 MOST_OF_KINDS = 3
 #: Fixed directions, at most.
@@ -116,7 +116,8 @@ def _possible(claim: Claim, samples: Samples) -> bool:
     if not claim.special and not claim.odd:
         return True
     products = sum(torch.Size(shape).numel() for part in basis.shapes for shape in part)
-    return basis.handed and not samples.set_like and products <= MOST_PRODUCTS
+    small = products * samples.rep.size(samples.n) <= MOST_COMPONENTS
+    return basis.handed and not samples.set_like and small
 
 
 # The pencil of forms that a direction leaves open
