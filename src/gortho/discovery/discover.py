@@ -46,8 +46,12 @@ from gortho.samples.values import Samples
 
 #: Called with the stage, the share of the whole work done, and a line on the leading form.
 Watch = Callable[[str, float, str], None]
-_STAGES = {"search": (0.0, 0.4), "refits": (0.4, 0.55), "predictor": (0.55, 0.8), "twins": (0.8, 1.0)}
-_STAGES_THEN_MEMBERS = {name: (a / 2, b / 2) for name, (a, b) in _STAGES.items()} | {"members": (0.5, 1.0)}
+_STAGES = {
+    "search": (0.0, 0.4), "refits": (0.4, 0.55), "predictor": (0.55, 0.75), "twins": (0.75, 0.9), "wider": (0.9, 1.0)
+}  # fmt: skip
+_STAGES_THEN_MEMBERS = {name: (a / 2, b / 2) for name, (a, b) in _STAGES.items()} | {
+    "members": (0.45, 0.9), "wider": (0.9, 1.0)
+}  # fmt: skip
 
 
 def discover(
@@ -273,8 +277,19 @@ def _discover(
             found_one = with_translations(found_one, posed, seed)
         else:
             found_one = widen(
-                found_one, samples, posed, form, comparison, asked, settings, seed, clock, tolerance
+                found_one,
+                samples,
+                posed,
+                form,
+                comparison,
+                asked,
+                settings,
+                seed,
+                clock,
+                tolerance,
+                lambda share: progress("wider", share, A),
             )
+        progress("wider", 1.0, A)
         return with_formula(found_one, posed, form.refits, clock)
     except KeyboardInterrupt:
         return answer(samples, posed, form, fitted, None, *given)

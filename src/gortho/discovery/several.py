@@ -18,6 +18,7 @@ from gortho.discovery.verdict import Evidence, Verdict
 from gortho.discovery.wider import tried
 from gortho.discovery.wider_answer import wider_answer
 from gortho.discovery.wider_claim import Claim
+from gortho.discovery.wider_claims import spaces_name
 from gortho.discovery.wider_search import first_look, last_look
 from gortho.samples.errors import DataError
 from gortho.samples.frame import Frame
@@ -78,7 +79,7 @@ def discover_several(
         for output in output_spaces(samples, dims):
             posed = posed_by_space(samples, spaces, dims, output, seed)
             parts = posed.weighted(Errors.ABSOLUTE)
-            claim = Claim("several spaces", spaces=spaces, output_space=output, dims=dims)
+            claim = Claim(spaces_name(spaces, output), spaces=spaces, output_space=output, dims=dims)
             train = parts.train.rows(slice(0, SEARCH_SAMPLES))
             validation = parts.validation.rows(slice(0, VALIDATION_SAMPLES))
             end = last_look(claim, train, validation, first_look(claim, train, [], seed), seed)

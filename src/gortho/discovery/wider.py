@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -48,6 +49,8 @@ from gortho.samples.frame import form_distance
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
 
+#: The share of the time, about, that first looks at all claims take.
+LOOKED = 0.6
 #: Claims that are searched for to the end, and of these how many are put to the test of twins.
 CLAIMS, TESTED = 3, 2
 #: A claim whose family leaves so many times more than the best free model is not put to the test.
@@ -81,6 +84,7 @@ def widen(
     seed: int,
     clock: Clock,
     tolerance: float,
+    progress: Callable[[float], None],
 ) -> Discovery:
     """The discovery with the simplest wider symmetry that holds; as it was, and a note, where none does."""
     if clock.budget is not None and clock.total > ROOM * clock.budget:
@@ -89,7 +93,7 @@ def widen(
     accepted: Trial | None = None
     trials: list[Trial] = []
     with clock.stage("wider"):
-        ends = _searched(parts, form, asked, plain.free.validation, seed, clock)
+        ends = _searched(parts, form, asked, plain.free.validation, seed, clock, progress)
         limit = FAR_WORSE * plain.free.validation + NEARLY_EXACT * parts.validation.variance
         for end in [end for end in ends if end.error <= limit][:TESTED]:
             if trials and end.error >= trials[0].end.error:
@@ -100,6 +104,7 @@ def widen(
                 accepted, told = trial, readings_of(trial.end, parts, seed)
                 break
             trials.append(trial)
+            progress(LOOKED + (1 - LOOKED) * len(trials) / TESTED)
     if accepted is not None:
         return wider_answer(found, samples, posed, plain, accepted, told, seed, clock)
     found = _open(found, [trial for trial in trials if _beats(trial, plain, parts.held_out)])
@@ -126,14 +131,24 @@ def _open(found: Discovery, trials: list[Trial]) -> Discovery:
     return found
 
 
-def _searched(parts: Parts, form: FoundForm, asked: Asked, free: float, seed: int, clock: Clock) -> list[End]:
+def _searched(
+    parts: Parts,
+    form: FoundForm,
+    asked: Asked,
+    free: float,
+    seed: int,
+    clock: Clock,
+    progress: Callable[[float], None],
+) -> list[End]:
     """Where the searches for all claims ended, in the order in which to accept them."""
     train = parts.train.rows(slice(0, SEARCH_SAMPLES))
     validation = parts.validation.rows(slice(0, VALIDATION_SAMPLES))
     known = [form.A, *(r.A for r in form.search.restarts[:2])]
     looks: list[tuple[Claim, Ends]] = []
     ends_with: dict[int, Ends] = {}  # so many directions
-    for claim in claims_for(train, asked):  # two directions come after one, and start from it
+    claims = claims_for(train, asked)
+    for place, claim in enumerate(claims):  # two directions come after one, and start from it
+        progress(LOOKED * place / len(claims))
         if claim.unitary and looks and min(ends[0][0] for _, ends in looks) <= free:
             continue  # the group is a part of others that do as well as any model
         if claim.special and claim.directions > 1 and not _handedness_helps(looks, claim.directions - 1):

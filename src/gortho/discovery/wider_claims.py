@@ -81,7 +81,7 @@ def claims_for(samples: Samples, asked: Asked) -> list[Claim]:
         found.append(Claim("an origin", origin=True, **told))  # type: ignore[arg-type]
     if "spaces" in look_for and several:
         found += [
-            Claim("several spaces", spaces=kinds, output_space=space)
+            Claim(spaces_name(kinds, space), spaces=kinds, output_space=space)
             for kinds in ([asked.spaces] if asked.spaces else _two_kinds(k))
             for space in range(max(kinds) + 1)
             if space == 0 or any(part.rank for part in samples.rep.parts)
@@ -97,6 +97,22 @@ def claims_for(samples: Samples, asked: Asked) -> list[Claim]:
     if skew and n > 2:  # in a plane that is SO(2)
         found.append(Claim("a hermitian form", unitary=True))
     return [claim for claim in found if _possible(claim, samples)]
+
+
+def spaces_name(kinds: Sequence[int], output: int = 0) -> str:
+    """Several spaces in words.
+
+    >>> spaces_name([0, 0, 1])
+    'two spaces (x1, x2; x3)'
+    >>> spaces_name([0, 1, 2], output=2)
+    '3 spaces (x1; x2; x3), y in that of x3'
+    """
+    groups = [
+        [f"x{i + 1}" for i, kind in enumerate(kinds) if kind == space] for space in range(max(kinds) + 1)
+    ]
+    count = "two" if len(groups) == 2 else str(len(groups))
+    own = f", y in that of {groups[output][0]}" if output else ""
+    return f"{count} spaces ({'; '.join(', '.join(group) for group in groups)}){own}"
 
 
 def _two_kinds(k: int) -> list[tuple[int, ...]]:
