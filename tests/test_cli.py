@@ -877,3 +877,20 @@ def test_vectors_given_one_by_one_are_not_dropped(tmp_path):
     (tmp_path / "a.csv").write_text("a,b,c,d,y\n1,2,3,4,5\n")
     result = call("discover", tmp_path / "a.csv", "--x", "a,b", "--x", "c,d", "--y", "y")
     assert result.exit_code == 2 and "--x a,b,c,d --points 2" in " ".join(result.output.split())
+
+
+def test_vectors_of_different_sizes(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(700, 5)), columns=["rx", "ry", "rz", "u", "v"])
+    r, q = (table[["rx", "ry", "rz"]] ** 2).sum(axis=1), table.u**2 - 4 * table.v**2
+    file, run, out = tmp_path / "spins.csv", tmp_path / "run", tmp_path / "p.csv"
+    table.assign(energy=r + 0.5 * q + 0.1 * r * q).to_csv(file, index=False)
+    told = ["--x", "rx,ry,rz,u,v", "--y", "energy"]
+    done = call("discover", file, *told, "--dims", "3,2", "--save", run, "--quiet")
+    assert done.exit_code == 0 and "O(3) on x1, O(1,1) on x2" in done.stdout
+    assert call("predict", run, file, "--out", out).exit_code == 0
+    y = pd.read_csv(file).energy
+    assert np.abs(pd.read_csv(out).energy - y).max() < 1e-4 * y.std()
+    assert call("check", run, file).exit_code == 0
+    refused("discover", file, *told, "--dims", "3,3", says=["x has 5 columns", "need 6"])
+    refused("discover", file, *told, "--dims", "3,2", "--points", "2", says=["leave out --points"])

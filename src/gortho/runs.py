@@ -20,6 +20,7 @@ from gortho.samples import DataError, Dataset, read
 from gortho.samples.checks import variable_names
 from gortho.samples.door import as_targets
 from gortho.samples.sampling import choose
+from gortho.samples.spaces import apart, side_by_side
 
 #: A certificate holds up to this relative equivariance error, in float64.
 CERTIFIED = 1e-8
@@ -58,9 +59,20 @@ def remembered(found: Discovery, data: Dataset) -> Discovery:
     """The discovery with the file and columns that it comes from, and what was noticed while reading them."""
     source = Source(Path(data.source).name, data.columns)
     notices = tuple(dict.fromkeys([*data.notices, *found.notices]))
-    columns = () if Path(data.source).suffix.lower() in ARRAYS else data.columns.get("x", ())
+    columns = data.columns.get("x", ())
+    if Path(data.source).suffix.lower() in ARRAYS or sizes_of(found):
+        columns = ()
     provenance = replace(found.provenance, source=source)
     return replace(found, notices=notices, columns=columns, provenance=provenance)
+
+
+def sizes_of(found: Discovery) -> list[int]:
+    """Components of each vector of a sample, where they differ."""
+    if found.wider is None:
+        return []
+    symmetry = found.wider.symmetry
+    sizes = [symmetry.forms[space].n for space in symmetry.spaces]
+    return sizes if len(set(sizes)) > 1 else []
 
 
 def _stored(found: Discovery, part: str) -> list[str] | None:
@@ -111,17 +123,20 @@ def read_for(
     given = (scalars or _columns(found, "scalars", file)) if needed else None
     if needed and given is None:
         raise DataError(f"the run was found with scalars, one row for each {needed}: name them by --scalars")
+    sizes = sizes_of(found)
     data = read(
         file,
         x=x or _columns(found, "x", file),
         y=y or _columns(found, "y", file),
         scalars=given,
-        points=points or options["points"],
+        points=points or (1 if sizes else options["points"]),
         output="class" if found.classes else found.output,
         scalars_per_point=needed == "point",
         targets=targets,
         decimal=decimal,
     )
+    if sizes:
+        return replace(data, X=side_by_side(apart(data.X, sizes))[0])
     n = len(found.names)
     if data.X.shape[-1] != n:
         raise DataError(

@@ -96,6 +96,12 @@ TOLERANCE = 0.003
 @click.option(
     "--spaces", default="", metavar="0,0,1", help="The number of the form of each vector of a sample."
 )
+@click.option(
+    "--dims",
+    default="",
+    metavar="3,3,2",
+    help="Components of each vector of a sample where they differ: vectors of different sizes have forms of their own.",
+)
 @SEED
 @click.option(
     "--time-budget",
@@ -140,6 +146,7 @@ def discover(
     look_for: str,
     axial: str,
     spaces: str,
+    dims: str,
     time_budget: float | None,
     dask: str | None,
     effort: str,
@@ -162,20 +169,30 @@ def discover(
       gortho discover events.csv --y kind --output class
       gortho discover orbit.csv --derivative t --by run
       gortho discover pairs.parquet --points 2 --scalars m_0,m_1 --scalars-per-point --json
+      gortho discover spins.csv --x rx,ry,rz,u,v --dims 3,2 --y energy
     """
     begun = time.perf_counter()
     from gortho.runs import labels_of, remembered, scalars_of
+    from gortho.samples.spaces import apart
 
     _check_destinations(report, save)
+    sizes = whole_numbers("--dims", dims)
+    if sizes and reading["points"] is not None:
+        raise click.UsageError("--dims says how many vectors there are: leave out --points")
     if reading["derivative"] is not None and reading["output"] == "scalar":
         reading["output"] = "vector"
     seen = _survey(file, dask, quiet, time_budget=time_budget, **reading)
     data = seen.data
     for notice in [] if quiet else data.notices:
         click.echo(f"note: {as_options(notice)}", err=True)
-    labels = data.names if names is None else [name.strip() for name in names.split(",")]
+    labels: Any = data.names if names is None else [name.strip() for name in names.split(",")]
+    X: Any = data.X
+    words = labels_of(data)
+    if sizes:
+        X, labels = apart(X, sizes), None
+        words.pop("coordinates", None)
     found = _search(
-        data.X,
+        X,
         data.y,
         effort,
         quiet,
@@ -192,8 +209,8 @@ def discover(
         axial=whole_numbers("--axial", axial),
         spaces=whole_numbers("--spaces", spaces),
         time_budget=time_budget and max(time_budget - time.perf_counter() + begun, LEAST_SHARE * time_budget),
-        known=None if seen.totals is None else seen,
-        labels=labels_of(data),
+        known=None if seen.totals is None or sizes else seen,
+        labels=words,
     )
     found = remembered(found, data)
     found = dataclasses.replace(found, notices=tuple(as_options(notice) for notice in found.notices))

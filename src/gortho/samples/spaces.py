@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -34,3 +35,23 @@ def side_by_side(parts: Sequence[Any]) -> tuple[np.ndarray, tuple[int, ...], tup
     padded = [np.pad(a, ((0, 0), (0, 0), (0, n - a.shape[2]))) for a in arrays]
     spaces = tuple(place for place, shape in enumerate(shapes) for _ in range(shape[1]))
     return np.concatenate(padded, 1), spaces, tuple(shape[2] for shape in shapes)
+
+
+def apart(X: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
+    """Rows of columns ``(N, ·)`` as vectors of these sizes: arrays ``(N, p_i, n_i)``, neighbours of one size together.
+
+    >>> [part.shape for part in apart(np.ones((5, 8)), [3, 3, 2])]
+    [(5, 2, 3), (5, 1, 2)]
+    """
+    flat = X.reshape(len(X), -1)
+    if sum(sizes) != flat.shape[1] or min(sizes) < 1:
+        raise DataError(
+            f"x has {flat.shape[1]} columns, and vectors of {', '.join(map(str, sizes))} components need "
+            f"{sum(sizes)}: change dims or the columns of x"
+        )
+    parts, at = [], 0
+    for n, group in groupby(sizes):
+        p = len(list(group))
+        parts.append(flat[:, at : at + p * n].reshape(-1, p, n))
+        at += p * n
+    return parts
