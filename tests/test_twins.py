@@ -18,7 +18,7 @@ from gortho.discovery.models import (
     polynomial,
     squared_errors,
 )
-from gortho.discovery.twins import Measured, measure
+from gortho.discovery.twins import Measured, Model, best_of_each, measure
 from gortho.groups import random_generator
 from gortho.tasks.violated import SHARES, violated, violated_problem
 
@@ -164,3 +164,14 @@ def test_the_violation_is_what_no_form_can_express():
     means = torch.stack([extra[rank == b].mean() for b in range(20)])
     assert float(means.square().mean() / extra.var()) < 0.02
     assert len({violated_problem(seed)["share"] for seed in range(40)}) == len(SHARES)
+
+
+def test_models_are_chosen_by_usual_samples_where_others_rule():
+    def model(name, validation, usual):
+        return Model(name, validation, torch.zeros(1), usual)
+
+    free = [model("smooth", 3.0, 2.0), model("sharp", 9.0, 0.1)]
+    spread = [model("a", 1.0, 0.8), model("b", 2.0, 0.5)]  # the worst make up a fifth of the error
+    assert [m.name for m in best_of_each(spread, free)] == ["a", "smooth"]
+    ruled = [model("a", 1.0, 0.3), model("b", 2.0, 0.01)]
+    assert [m.name for m in best_of_each(ruled, free)] == ["b", "sharp"]

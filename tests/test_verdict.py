@@ -135,6 +135,15 @@ def test_a_few_samples_do_not_decide_alone(others, verdict):
     assert judge(spread, "O(3)")[0] is not Verdict.FOUND
 
 
+def test_few_samples_that_only_free_models_explain_leave_it_open():
+    ruled = evidence(measured(0.9, 0.2), others=measured(0.01, 0.02), worst=(7, 3), worst_share=0.93)
+    decided, reason, advice = judge(ruled, "O(3)")
+    assert decided is Verdict.UNDERDETERMINED and "the former leaves 90 %, the latter 20 %" in reason
+    assert "samples that the note names" in advice
+    outliers = dataclasses.replace(ruled, everyone=measured(0.9, 0.88, p=0.9))  # nobody explains them
+    assert judge(outliers, "O(3)")[0] is Verdict.FOUND
+
+
 def test_evidence_survives_being_written():
     e = evidence(noise=Noise(0.1, 0.01, "given errors of y"), worst=(3,), given=measured(0.2, 0.3))
     assert evidence_from(dataclasses.asdict(e)) == e

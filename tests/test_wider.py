@@ -19,7 +19,7 @@ from gortho.discovery.wider_claims import Asked, aligned, angles, claims_for, ev
 from gortho.discovery.wider_family import WideProjection
 from gortho.discovery.wider_fit import _linear, invariants_of
 from gortho.discovery.wider_notes import TRANSLATIONS
-from gortho.discovery.wider_skew import correlated, hermitian_starts
+from gortho.discovery.wider_skew import correlated, hermitian, hermitian_starts
 from gortho.reps import as_rep
 from gortho.samples.frame import form_distance
 from gortho.samples.spaces import side_by_side
@@ -496,3 +496,25 @@ def test_options_of_the_command_line(tmp_path):
     )
     assert CliRunner().invoke(cli.main, [*call, "--look-for", "nothing"]).exit_code == 2
     assert "--axial" in CliRunner().invoke(cli.main, [*call, "--axial", "x"]).output
+
+
+def test_pairs_of_forms_without_a_group_explain_nothing():
+    """Where A⁻¹ω has real eigenvalues there is no hermitian form: no step may lead there."""
+    A = torch.diag(torch.tensor([1.0, 1.0, -1.0, -1.0], dtype=torch.float64))
+    omega = torch.zeros(4, 4, dtype=torch.float64)
+    omega[0, 2] = omega[1, 3] = 1.0
+    omega = omega - omega.mT
+    assert not hermitian(A, omega) and hermitian(torch.eye(4, dtype=torch.float64), omega)
+    claim = Claim("a hermitian form", unitary=True)
+    x = normal(60, 2, 4)
+    view = WideProjection(Samples(x, x[:, 0, 0]), claim, 8)
+    assert view.solve(claim.join(torch.stack([A, omega]))).criterion == float("inf")
+    assert view.solve(claim.join(torch.stack([torch.eye(4, dtype=torch.float64), omega]))).criterion < 10
+
+
+@pytest.mark.parametrize("seed", [0, 7000])
+def test_forms_of_spaces_are_found_from_wrong_signatures(seed):
+    """The law is even in q = u² - v², which looks like a definite form from afar."""
+    task = broken("dimensions", seed, samples=1_200)
+    found = gortho.discover(task.x, task.y, settings=SMALL)
+    assert found.verdict is Verdict.FOUND and found.symmetry.group_name == task.symmetry.group_name
