@@ -42,7 +42,7 @@ def starts_for(
         return found + [claim.join(A, None, c) for A in forms for c in _origins(few)]
     if not claim.directions:
         return [claim.join(A) for A in [*_orthogonal(few), *forms]]
-    covectors, vectors = _covectors(few), _vectors(few)
+    covectors, vectors = [*_never_along(few), *_covectors(few)], _vectors(few)
     vectors += list(haar(n, (), random_generator(seed))[:RANDOM])
     if claim.directions == 1:
         less = [(A, torch.zeros(0, n, dtype=A.dtype)) for A in forms]
@@ -77,6 +77,14 @@ def _covectors(samples: Samples) -> list[Tensor]:
     slopes = torch.linalg.lstsq(flat, ranks).solution[1:].mT.reshape(-1, samples.n)
     _, sigma, V = torch.linalg.svd(slopes, full_matrices=False)
     return [v for v, size in zip(V, sigma) if float(size) > 0.1 * float(sigma[0])]
+
+
+def _never_along(samples: Samples) -> list[Tensor]:
+    """The covector that a vector y is most nearly orthogonal to: a multiple of As where y turns about s."""
+    part = samples.rep.parts[0]
+    if len(samples.rep.parts) > 1 or (part.up, part.down) != (1, 0):
+        return []
+    return [torch.linalg.eigh(samples.y.mT @ samples.y)[1][:, 0]]
 
 
 def _vectors(samples: Samples) -> list[Tensor]:
