@@ -18,7 +18,8 @@ from gortho.discovery.models import (
     polynomial,
     squared_errors,
 )
-from gortho.discovery.twins import Measured, Model, best_of_each, measure
+from gortho.discovery.predictor import Parts
+from gortho.discovery.twins import Measured, _model, measure, measured
 from gortho.groups import random_generator
 from gortho.tasks.violated import SHARES, violated, violated_problem
 
@@ -166,12 +167,18 @@ def test_the_violation_is_what_no_form_can_express():
     assert len({violated_problem(seed)["share"] for seed in range(40)}) == len(SHARES)
 
 
-def test_models_are_chosen_by_usual_samples_where_others_rule():
-    def model(name, validation, usual):
-        return Model(name, validation, torch.zeros(1), usual)
-
-    free = [model("smooth", 3.0, 2.0), model("sharp", 9.0, 0.1)]
-    spread = [model("a", 1.0, 0.8), model("b", 2.0, 0.5)]  # the worst make up a fifth of the error
-    assert [m.name for m in best_of_each(spread, free)] == ["a", "smooth"]
-    ruled = [model("a", 1.0, 0.3), model("b", 2.0, 0.01)]
-    assert [m.name for m in best_of_each(ruled, free)] == ["b", "sharp"]
+def test_few_samples_do_not_choose_the_models():
+    """Of two twins one is exact but for a sample: it is chosen, and where all samples count the other one is shown."""
+    y = torch.linspace(-1, 1, 100, dtype=torch.float64)
+    samples = Samples(torch.randn(100, 1, 2, dtype=torch.float64), y)
+    parts = Parts(samples, samples, samples)
+    rough, sharp = y + 0.1, y + 0.001
+    rough[0], sharp[0] = y[0] + 3.0, y[0] + 4.0
+    models = [_model(name, parts, [p, p]) for name, p in (("rough", rough), ("sharp", sharp))]
+    c = measured(models[0], models, models[:1], models[0], None, parts, True, None)
+    assert c.twin.name == "sharp" and 0 in c.worst and c.worst_share > 0.99
+    assert c.others.unexplained < 1e-3 * c.others.free_unexplained
+    assert c.everyone.unexplained == pytest.approx(c.everyone.free_unexplained)
+    rough[0] = y[0] + 0.1
+    models[0] = _model("rough", parts, [rough, rough])  # now no few samples rule the error of the best twin
+    assert measured(models[0], models, models[:1], models[0], None, parts, True, None).twin.name == "rough"

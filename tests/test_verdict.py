@@ -111,7 +111,7 @@ def test_a_few_samples_that_rule_the_error_are_named():
     assert not evidence(measured(1e-9, 1.0), worst_share=0.9).few_rule  # rounding is not worth a word
     note = few_samples(ruled, np.arange(120.0), [40, 2])
     assert note.startswith(
-        "2 of 120 held-out samples (number 40, 2 of those given, counted from 0) make up 93 %"
+        "2 of 120 held-out samples (number 40, 2 of the samples used, counted from 0) make up 93 %"
     )
     assert "largest |y| there is 7," in note and "number" not in few_samples(ruled, np.arange(120.0), None)
 

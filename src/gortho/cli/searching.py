@@ -331,7 +331,6 @@ def _written(what: str, write: Callable[[Path], Path], path: Path, as_json: bool
     """Write a result, if need be to a folder for temporary files: a full disk shall not cost an hour of search."""
     try:
         write(path)
-        click.echo(f"{what}: {path}", err=as_json)
     except OSError as error:
         click.echo(f"Error: {path} could not be written: {error}", err=True)
         try:
@@ -339,3 +338,5 @@ def _written(what: str, write: Callable[[Path], Path], path: Path, as_json: bool
             click.echo(f"{what}, in another place: {other}", err=True)
         except OSError:
             click.echo(f"{what}: lost, as there is no other place to write it to", err=True)
+        return
+    click.echo(f"{what}: {path}", err=as_json)

@@ -147,6 +147,12 @@ def _few_notice(e: Evidence | None, samples: Samples, posed: Posed, seed: int) -
     return [few_samples(e, sizes, held_out[list(e.worst)].tolist() if posed.whole else None)]
 
 
+def with_few(found: Discovery, e: Evidence, samples: Samples, posed: Posed, seed: int) -> tuple[str, ...]:
+    """The notices of a discovery, with the word on a few samples by other evidence than its own."""
+    before = _few_notice(found.evidence, samples, posed, seed)
+    return (*(n for n in found.notices if n not in before), *_few_notice(e, samples, posed, seed))
+
+
 def _shown(posed: Posed, c: Comparison, network: InFrame | None, form: QuadraticForm) -> dict[str, Any]:
     """Held-out errors in the given coordinates, certificates, and true values beside predicted ones."""
     test = posed.given.held_out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -62,7 +63,7 @@ def latex(found: Any, digits: int = 2, of: str | None = None) -> str:
     text = ",\\; ".join(laws)
     if of == "q" or found.formula is None or not text:
         return text
-    both = [line.replace(" ", " &", 1) for line in (found.formula.latex(), text)]
+    both = [re.sub(r" (=|\\approx) ", r" &\1 ", line, count=1) for line in (found.formula.latex(), text)]
     return f"\\begin{{aligned}} {both[0]} \\\\ {both[1]} \\end{{aligned}}"
 
 

@@ -146,12 +146,10 @@ def compare(
             raise KeyboardInterrupt
     plain = next(m.rows for m in free if m.rows is not None)
     direct = _best([m for m in free if not m.name.startswith(CORRECTED)])
-    twin, best = best_of_each(twins, free)
     progress(1.0)
     # A model that was cut short says what it can, but is not one of the same effort.
-    return _measured(
-        predictor, twin, best, direct, plain, parts, ended is not Ended.STOPPED and not clock.over(), given
-    )
+    done = ended is not Ended.STOPPED and not clock.over()
+    return measured(predictor, twins, free, direct, plain, parts, done, given)
 
 
 def _side(
@@ -216,12 +214,6 @@ def _best(models: Sequence[Model], usual: bool = False) -> Model:
     return min(models, key=lambda m: m.usual if usual else m.validation)
 
 
-def best_of_each(twins: Sequence[Model], free: Sequence[Model]) -> tuple[Model, Model]:
-    """The best twin and the best free model: by usual samples where a few others rule the error of the former."""
-    usual = _best(twins).usual < (1 - RULED_BY_FEW) * _best(twins).validation
-    return _best(twins, usual), _best(free, usual)
-
-
 def _as_vectors(inputs: Callable[[Samples], Tensor], samples: Samples) -> Samples:
     """The samples with one row of other inputs in place of their vectors."""
     return Samples(inputs(samples)[:, None], samples.y, samples.rep, weights=samples.weights)
@@ -238,34 +230,44 @@ def _network(parts: Parts, steps: int, seed: int, clock: Clock) -> tuple[Model, 
     return _model("network", parts, values, net), history.how
 
 
-def _measured(
+def measured(
     own: Model,
-    twin: Model,
-    free: Model,
+    twins: Sequence[Model],
+    free: Sequence[Model],
     direct: Model,
     plain: Predictor,
     parts: Parts,
     complete: bool,
     given: Given,
 ) -> Comparison:
-    """The comparison on held-out samples, in the frame and in the given coordinates."""
+    """The comparison on held-out samples, in the frame and in the given coordinates.
+
+    Models are chosen on validation samples: where a few rule the error of the best twin, by the others. Each side may
+    then show the better of both choices where all samples count.
+    """
     test = parts.held_out
-    errors, of_free = (squared_errors(m.held_out, test) for m in (twin, free))
     everyone = Samples.cat([parts.train, parts.validation, test])
     variance = max(float(_deviations(everyone, everyone).mean()), 1e-300)
     deviations = _deviations(test, parts.train)
+    usual = _best(twins).usual < (1 - RULED_BY_FEW) * _best(twins).validation
+    twin, best = (_best(side, usual) for side in (twins, free))
+    errors, of_free = (squared_errors(m.held_out, test) for m in (twin, best))
     worst = np.argsort(errors + of_free)[::-1][: math.ceil(WORST * len(errors))]
-    usual = np.delete(np.arange(len(errors)), worst)
+    others = np.delete(np.arange(len(errors)), worst)
+    all_errors, all_of_free = (
+        min((squared_errors(m.held_out, test) for m in (_best(side), _best(side, usual))), key=np.mean)
+        for side in (twins, free)
+    )
     return Comparison(
         own,
         twin,
-        free,
+        best,
         plain,
         float(squared_errors(own.held_out, test).mean()) / variance,
         float(squared_errors(direct.held_out, test).mean()) / variance,
-        measure(errors, of_free, deviations, variance),
-        measure(errors[usual], of_free[usual], deviations[usual], float(deviations[usual].mean())),
-        None if _unit_free(parts.train) else given(twin.held_out, free.held_out),
+        measure(all_errors, all_of_free, deviations, variance),
+        measure(errors[others], of_free[others], deviations[others], float(deviations[others].mean())),
+        None if _unit_free(parts.train) else given(twin.held_out, best.held_out),
         tuple(int(i) for i in worst),
         float(errors[worst].sum() / max(errors.sum(), 1e-300)),
         test.y.double() - twin.held_out,

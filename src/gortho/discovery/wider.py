@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gortho.discovery.answer import provenance
+from gortho.discovery.answer import provenance, with_few
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import SIGNIFICANCE
 from gortho.discovery.find import SEARCH_SAMPLES, VALIDATION_SAMPLES, FoundForm
@@ -107,7 +107,9 @@ def widen(
             progress(LOOKED + (1 - LOOKED) * len(trials) / TESTED)
     if accepted is not None:
         return wider_answer(found, samples, posed, plain, accepted, told, seed, clock)
-    found = _open(found, [trial for trial in trials if _beats(trial, plain, parts.held_out)])
+    found = _open(
+        found, [trial for trial in trials if _beats(trial, plain, parts.held_out)], samples, posed, seed
+    )
     if not ends:
         return found
     left = ", ".join(f"{end.claim.name} {percent(end.error / parts.validation.variance)}" for end in ends)
@@ -117,17 +119,23 @@ def widen(
         notices=(
             *found.notices,
             f"wider symmetries do not hold, either; what they leave unexplained: {left}",
-            *(f"{trial.end.claim.name}: {trial.reason}" for trial in trials),
+            *(f"{trial.end.claim.name}: {trial.reason.replace(' (see the note)', '')}" for trial in trials),
         ),
     )
 
 
-def _open(found: Discovery, trials: list[Trial]) -> Discovery:
+def _open(found: Discovery, trials: list[Trial], samples: Samples, posed: Posed, seed: int) -> Discovery:
     """The discovery, no longer NONE where a wider symmetry explains all that free models do, but is not pinned down."""
     for trial in trials:
         if trial.verdict is Verdict.UNDERDETERMINED and trial.evidence.broken is None:
-            answer = {"reason": trial.reason, "advice": trial.advice, "confidence": 0.0}
-            return replace(found, verdict=Verdict.UNDERDETERMINED, **answer)  # type: ignore[arg-type]
+            return replace(
+                found,
+                verdict=Verdict.UNDERDETERMINED,
+                reason=trial.reason,
+                advice=trial.advice,
+                confidence=0.0,
+                notices=with_few(found, trial.evidence, samples, posed, seed),
+            )
     return found
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.answer import _errors as peers_of
-from gortho.discovery.answer import provenance
+from gortho.discovery.answer import provenance, with_few
 from gortho.discovery.clock import Clock
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted
@@ -129,6 +129,7 @@ def wider_answer(
         certificate=certificate(network, wider, posed.given.held_out),
         held_out=(found.held_out[0], own.flatten().numpy()[: len(found.held_out[0])]),
         wider=wider,
+        notices=with_few(found, trial.evidence, samples, posed, seed),
     )
 
 

@@ -25,7 +25,7 @@ from gortho.discovery.predictor import (
 )
 from gortho.discovery.projection import LEAST_DAMPING
 from gortho.discovery.spreads import BOOSTS
-from gortho.discovery.twins import Comparison, Given, _measured, _model, _side, best_of_each
+from gortho.discovery.twins import Comparison, Given, _model, _side, measured
 from gortho.discovery.wider_claim import Claim
 from gortho.discovery.wider_family import WideProjection
 from gortho.discovery.wider_search import End, polynomials
@@ -151,9 +151,8 @@ def compare_wide(
     rows, done = free[0].rows, not clock.over()
     if plain is not None:
         direct, rows, done = plain.free, plain.plain, plain.complete and done
-    twin, best = best_of_each(twins, [direct, *free])
     assert rows is not None
-    return _measured(predictor, twin, best, direct, rows, parts, done, given)
+    return measured(predictor, twins, [direct, *free], direct, rows, parts, done, given)
 
 
 def certificate(net: InFrame, wider: Wider, held_out: Samples) -> dict[float, float]:

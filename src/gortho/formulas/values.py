@@ -14,8 +14,10 @@ from gortho.symmetry import Symmetry
 
 #: A formula is the law where its held-out error is at most this many times that of the predictor …
 WITHIN = 1.25
-#: … or this share of the variance, which is rounding.
+#: … or this share of the variance, which is rounding …
 EXACT = 1e-10
+#: … and at most this share: a formula that leaves more is no law, whatever the predictor leaves.
+MOST_LEFT = 0.25
 #: One that is neither exact nor a polynomial may have so many fitted numbers: with more, it interpolates.
 NUMBERS = 4
 
@@ -235,8 +237,12 @@ class Formula:
 
     @property
     def holds(self) -> bool:
-        """Whether it may be called the law: as good as the predictor, and exact, a polynomial, or of few numbers."""
-        return self.within and (self.exact or self.polynomial or self.numbers <= NUMBERS)
+        """Whether it may be called the law: as good as a good predictor, and exact, a polynomial, or of few numbers."""
+        return (
+            self.within
+            and self.unexplained <= MOST_LEFT
+            and (self.exact or self.polynomial or self.numbers <= NUMBERS)
+        )
 
     @property
     def points(self) -> int:
@@ -245,9 +251,11 @@ class Formula:
 
     def __call__(self, X: Any, scalars: Any = None) -> np.ndarray:
         """Its values ``(N, …)`` for inputs as in `discover`."""
-        from gortho.samples.door import as_tuples, split_scalars
+        from gortho.samples.door import as_tuples, by_name, split_scalars
 
-        points = np.asarray(as_tuples(X), float)
+        forms = self.symmetry.forms
+        names = forms[0].names if forms else self.coordinates[: self.symmetry.n]
+        points = np.asarray(as_tuples(by_name(X, names, self.coordinates, self.points)), float)
         points = points[:, None] if points.ndim == 2 else points
         given = [s.reshape(len(points), -1) for s in split_scalars(scalars, points.shape[1]) if s is not None]
         flat = np.concatenate(given, 1) if given else np.zeros((len(points), 0))

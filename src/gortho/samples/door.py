@@ -204,6 +204,12 @@ def enter(
     )
     if y_error is not None and whole is not None and weights is not None:
         entered = replace(entered, noise=torch.tensor(errors_of(as_given(y_error), whole, weights)))
+    if entered.weights is not None and not bool(
+        entered.weights.all()
+    ):  # nothing shall be tested on them, either
+        counts = torch.nonzero(entered.weights)[:, 0]
+        notices.append(f"{len(entered) - len(counts)} samples of weight zero are left out")
+        entered = entered.rows(counts)
     return entered, notices
 
 
