@@ -1,6 +1,7 @@
 """From a messy file to an answer: what users hand in, and what they are told."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 
 import gortho
 from gortho import EquivariantRegressor, InvariantClassifier, Settings, cli
+from gortho.cli import searching
 from gortho.samples import DataError
 
 SMALL = Settings(starts=10, generations=2, refits=4, predictor_steps=100)
@@ -264,3 +266,60 @@ def test_many_points_are_remarked_on():
     x = np.random.default_rng(0).normal(size=(30, 41, 2))
     assert any("samples of 41 vectors take long" in n for n in enter(x, x[:, 0, 0])[1])
     assert not any("take long" in n for n in enter(x[:, :40], x[:, 0, 0])[1])
+
+
+# From a second trial
+
+
+def named_law(seed=3):
+    v = np.random.default_rng(seed).normal(size=(400, 3))
+    return pd.DataFrame(v, columns=list("abc")), v @ np.diag([1.0, 2.0, 3.0]) * v
+
+
+def test_a_formula_takes_columns_by_name():
+    frame, terms = named_law()
+    y = pd.Series(terms.sum(1), name="m_0 [GeV]")
+    found = gortho.discover(frame, y, settings=SMALL)
+    for columns in (["a", "b", "c"], ["c", "b", "a"]):
+        np.testing.assert_allclose(found.formula(frame[columns]).ravel(), y, rtol=1e-8)
+    with pytest.raises(DataError, match="'b'"):
+        found.formula(frame[["a", "c"]])
+    assert r"\text{m\_0 [GeV]}\right) &=" in found.latex()
+
+
+def test_what_a_poor_predictor_leaves_does_not_make_a_law():
+    frame, terms = named_law()
+    formula = gortho.discover(frame, terms.sum(1), settings=SMALL).formula
+    assert formula.holds
+    assert not replace(formula, unexplained=0.37, predictor_unexplained=0.55).holds
+    assert replace(formula, unexplained=0.2, predictor_unexplained=0.2).holds
+
+
+@pytest.mark.parametrize("counting", [1, 4, 60])
+def test_samples_of_weight_zero_are_left_out(counting):
+    frame, terms = named_law()
+    weights = np.zeros(len(frame))
+    weights[:counting] = 1.0
+    found = gortho.discover(frame, terms.sum(1), sample_weight=weights, settings=SMALL)
+    assert f"{400 - counting} samples of weight zero are left out" in found.notices
+    assert (found.verdict.name == "FOUND") == (counting == 60)
+
+
+def test_samples_that_a_reason_speaks_of_are_named():
+    v = np.random.default_rng(9).normal(size=(600, 3))
+    y = np.sqrt((v**2).sum(1)) + np.sin(2 * v[:, 2])
+    found = gortho.discover(v, y, settings=SMALL)
+    told = any("held-out samples (number" in notice for notice in found.notices)
+    assert told == ("(see the note)" in found.reason)
+
+
+def test_a_closed_pipe_is_no_full_disk(monkeypatch, tmp_path):
+    written = []
+
+    def closed(*_, **__):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(searching.click, "echo", closed)
+    with pytest.raises(BrokenPipeError):
+        searching._written("Report", written.append, tmp_path / "r.html", False)
+    assert written == [tmp_path / "r.html"]
