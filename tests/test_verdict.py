@@ -140,6 +140,10 @@ def test_few_samples_that_only_free_models_explain_leave_it_open():
     decided, reason, advice = judge(ruled, "O(3)")
     assert decided is Verdict.UNDERDETERMINED and "the former leaves 90 %, the latter 20 %" in reason
     assert "samples that the note names" in advice
+    edge = dataclasses.replace(
+        ruled, others=measured(1e-5, 2e-5)
+    )  # a predictor may fail at the edge of the data
+    assert judge(edge, "O(3)")[0] is Verdict.FOUND
     outliers = dataclasses.replace(ruled, everyone=measured(0.9, 0.88, p=0.9))  # nobody explains them
     assert judge(outliers, "O(3)")[0] is Verdict.FOUND
 

@@ -289,7 +289,8 @@ def _discover(
                 tolerance,
                 lambda share: progress("wider", share, A),
             )
-        progress("wider", 1.0, A)
+        if not interrupted:
+            progress("wider", 1.0, A)
         return with_formula(found_one, posed, form.refits, clock)
     except KeyboardInterrupt:
         return answer(samples, posed, form, fitted, None, *given)

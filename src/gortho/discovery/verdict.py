@@ -132,9 +132,13 @@ class Evidence:
         return self.broken is None and notable and m.p < DOUBT and not self.classes
 
     def spoiled(self, tolerance: float) -> bool:
-        """Whether the few samples that rule the error of twins are explained by models of the coordinates."""
+        """Whether models of the coordinates explain the few samples that rule the error of twins.
+
+        Where twins leave next to nothing of all others, the predictor fails at the edge of the data, not the form.
+        """
         m = self.everyone
-        return self.few_rule and m.gain > max(tolerance, CLEAR_GAIN * m.unexplained) and not self.classes
+        better = m.gain > max(tolerance, CLEAR_GAIN * m.unexplained) and not self.classes
+        return self.few_rule and better and self.others.unexplained > tolerance
 
     @property
     def defect(self) -> Defect:
