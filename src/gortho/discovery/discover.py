@@ -289,8 +289,8 @@ def _discover(
                 tolerance,
                 lambda share: progress("wider", share, A),
             )
-        if not interrupted:
-            progress("wider", 1.0, A)
+        if watch is not None and not interrupted:
+            watch("twins" if found_one.wider is None else "wider", 1.0, str(posed.out(A)))
         return with_formula(found_one, posed, form.refits, clock)
     except KeyboardInterrupt:
         return answer(samples, posed, form, fitted, None, *given)
