@@ -20,13 +20,13 @@ from _table import measure, write_page
 
 import gortho
 from gortho.samples.frame import form_distance
-from gortho.tasks.broken import KINDS, BrokenTask, broken, modified_inertia
+from gortho.tasks.broken import KINDS, OF_SPACES, BrokenTask, broken, modified_inertia
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: A direction is right within so many degrees, an origin within this share of its length, a skew form within this
-#: distance of matrices of size one.
+#: A direction is right within so many degrees, an origin within this share of its length, a skew form, and a map
+#: between frames, within this distance of matrices of size one.
 DEGREES, ORIGIN, SKEW = 3.0, 0.05, 0.1
 NOISES = (0.0, 0.02)
 #: New samples to predict.
@@ -34,8 +34,9 @@ NEW = 1_000
 HEADING = f"""# Symmetries other than O(A)
 
 2,000 samples, each law in a hidden frame of condition 3. *right* is FOUND with the group, the handedness and the parity
-of the law, directions within {DEGREES:g} degrees, an origin within {ORIGIN:.0%}, a skew form within {SKEW:g}. *error*
-is the mean squared error of predictions of 1,000 new samples without noise, as a share of their variance.
+of the law, directions within {DEGREES:g} degrees, an origin within {ORIGIN:.0%}, a skew form and the map between frames
+within {SKEW:g}. *error* is the mean squared error of predictions of 1,000 new samples without noise, as a share of
+their variance.
 """
 
 
@@ -73,7 +74,12 @@ def against_truth(found: gortho.Discovery, task: BrokenTask) -> dict:
     right &= odd == (found.wider is not None and found.wider.odd)
     right &= len(symmetry.directions) == len(truth.directions)
     right &= (symmetry.origin is None) == (truth.origin is None)
+    right &= symmetry.linked == truth.linked
     row: dict = {}
+    if right and truth.linked:
+        pairs = zip((symmetry.form.matrix, *symmetry.maps), (truth.form.matrix, *truth.maps))
+        row["map off"] = max(form_distance(*pair) for pair in pairs)
+        right &= row["map off"] <= SKEW
     if right and len(truth.directions):
         cos = (symmetry.directions * truth.directions).sum(1).abs().clamp(max=1.0)
         row["degrees"] = float(torch.rad2deg(torch.arccos(cos)).max())
@@ -124,7 +130,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    kinds = [*KINDS, "spaces", "dimensions", "inertia"]
+    kinds = [*KINDS, *OF_SPACES, "inertia"]
     parser.add_argument("--problems", type=int, default=10, help="problems of each kind and noise")
     parser.add_argument("--kinds", default=",".join(kinds), help="kinds of laws, between commas")
     parser.add_argument("--jobs", type=int, default=1, help="problems at a time, one thread each")

@@ -31,6 +31,7 @@ API = {  # pages of the reference: title, and modules or packages
             "symplectic",
             "symmetry",
             "stabiliser",
+            "kinds",
             "notation",
             "terms",
             "volume",

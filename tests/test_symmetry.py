@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gortho import QuadraticForm, Symmetry, Tensor
+from gortho.groups import haar
 from gortho.reps import Metric, as_rep
 from gortho.stabiliser import Stabiliser
 from gortho.volume import Volumes, assemble_odd, minors, odd_terms, partial_volumes
@@ -44,6 +45,8 @@ TEXTS = [
     "O(3) about (0.5, -0.3, 0.8)",
     "O(3) on x1, O(1,2) on x2",
     "O(3) on x1, x2 and x4, O(1,2) on x3",
+    "O(3) on x1 and x3, with x2 in a frame of its own",
+    "O(1,2) on x2, with x1 in a frame of its own, with x3 in a frame of its own",
     "O(2) ⋉ degenerate 1",
     "SO(2) about (1, 2), broken along (0.60, -0.80)",
     "O(4), broken along (1.00, 0.00, 0.00, 0.00) and (0.00, 0.60, -0.80, 0.00)",
@@ -251,6 +254,28 @@ def test_several_spaces():
         symmetry.act(g[0], x[:, :2])
     with pytest.raises(ValueError, match=r"give \(..., 2, 3, 3\)"):
         symmetry.contains(g[0, 0])
+
+
+@given(forms(), seeds)
+def test_spaces_that_move_together(form, seed):
+    """The maps take the elements of one space to those of the other; in other coordinates, too (M17)."""
+    n = form.n
+    assume(n > 1)
+    T, B = haar(n, (2,), torch.Generator().manual_seed(seed)) + 0.1 * normal(2, n, n, seed=seed)
+    symmetry = Symmetry(form, spaces=[1, 0], maps=[-7 * T])
+    assert symmetry.linked and Symmetry.from_json(symmetry.to_json()) == symmetry
+    assert symmetry == Symmetry(form, spaces=[1, 0], maps=[T]) != Symmetry(form, spaces=[1, 0], maps=[B])
+    g = symmetry.sample(3, seed)
+    assert bool(symmetry.contains(g, 1e-8).all())
+    x = normal(3, 2, n, seed=seed)
+    a, b = (torch.einsum("zia,iba->zib", v, symmetry.frames) for v in (x, symmetry.act(g, x)))
+    assert torch.allclose(a @ form.matrix @ a.mT, b @ form.matrix @ b.mT, atol=1e-8 * float(b.square().sum()))
+    other, back = symmetry.in_basis(B), torch.linalg.inv(B)
+    assert bool(other.contains(B @ g @ back, 1e-6).all())
+    if len(symmetry.generators):
+        apart = g.clone()
+        apart[:, 1] = form.group().sample(3, seed + 1)
+        assert not bool(symmetry.contains(apart, 1e-8).any())
 
 
 def test_action_about_an_origin_on_axial_vectors():

@@ -16,9 +16,9 @@ from gortho.discovery.predictor import Kind
 from gortho.discovery.wider import NO_TIME
 from gortho.discovery.wider_claim import Claim
 from gortho.discovery.wider_claims import Asked, aligned, angles, claims_for, even_rep, representative
-from gortho.discovery.wider_family import WideProjection
 from gortho.discovery.wider_fit import _linear, invariants_of
 from gortho.discovery.wider_notes import TRANSLATIONS
+from gortho.discovery.wider_projection import WideProjection
 from gortho.discovery.wider_skew import correlated, hermitian, hermitian_starts
 from gortho.reps import as_rep
 from gortho.samples.frame import form_distance
@@ -39,6 +39,8 @@ CLAIMS = [
     (Claim("an axial output", odd=True), 2, "vector", False),
     (Claim("axial inputs", axial=(1,)), 2, "vector", False),
     (Claim("several spaces", spaces=(0, 1, 0), output_space=1), 3, "vector", False),
+    (Claim("spaces that move together", spaces=(0, 1, 1), linked=True), 3, "scalar", False),
+    (Claim("spaces that move together", spaces=(0, 1, 2), linked=True), 3, "vector", False),
     (Claim("a direction of a set", directions=1), 4, "bilinear", True),
     (Claim("a skew form", skew=True), 3, "scalar", False),
     (Claim("a skew form", skew=True), 2, "vector", False),
@@ -64,7 +66,9 @@ def some(claim, points, output, set_like, scalars=False):
         )
     A = torch.eye(n, dtype=torch.float64) + 0.2 * normal(claim.forms, n, n, seed=2)
     forms = A + A.mT
-    if claim.matrices > claim.forms:
+    if claim.linked:
+        forms = torch.cat([forms, normal(claim.maps, n, n, seed=9)])
+    if claim.skew or claim.unitary:
         J = normal(1, n, n, seed=8)
         forms = torch.cat([forms, J - J.mT])
     theta = claim.join(forms, normal(claim.directions, n, seed=3), 0.3 * normal(int(claim.origin), n, seed=4))
@@ -312,6 +316,46 @@ def test_spaces_that_are_given():
     found = discovered(task, spaces=[0, 0, 1], look_for=["spaces"])
     assert found.verdict is Verdict.FOUND and found.group_name == "O(3) × O(1,2)"
     assert all(one.cosine(other) > 0.999 for one, other in zip(found.forms, task.symmetry.forms))
+
+
+@pytest.mark.parametrize(("kind", "told"), [("frames", [0, 1]), ("frames force", None)])
+def test_spaces_that_move_together(kind, told, tmp_path):
+    task = broken(kind, 1, samples=1_200)
+    found = discovered(task, spaces=told, look_for=["spaces"])
+    truth = task.symmetry
+    assert found.verdict is Verdict.FOUND and str(found.symmetry) == str(truth) and found.symmetry.linked
+    assert form_distance(found.symmetry.maps[0], truth.maps[0]) < 0.02
+    assert found.symmetry.form.cosine(truth.form) > 0.999
+    assert "x2 in the frame of x1: times [" in str(found)
+    assert found.equivariance_error(task.x[:20]) < 1e-10
+    again = Discovery.load(found.save(tmp_path / "run"))
+    assert str(again) == str(found) and again.symmetry == found.symmetry
+    assert np.array_equal(again.predict(task.x), found.predict(task.x))
+    assert found.to_html(tmp_path / "page.html").exists()
+
+
+def test_formulas_of_spaces_that_move_together():
+    """⟨x1, x2⟩ and ⟨x1, x1⟩ in the frame of x1, and the same in sympy."""
+    task = broken("frames", 2, samples=600)
+    s = task.symmetry
+    moved = torch.einsum("zia,iba->zib", task.x, s.frames)
+    A = s.form.matrix
+    y = 2 * ((moved[:, 0] @ A) * moved[:, 1]).sum(1) - 0.5 * ((moved[:, 0] @ A) * moved[:, 0]).sum(1)
+    found = gortho.discover(task.x, y, settings=SMALL, look_for=["spaces"])
+    assert found.verdict is Verdict.FOUND and len(found.formula.terms) == 2
+    assert "⟨x1,x2⟩" in str(found.formula)
+    law = found.sympy()
+    symbols = sorted(law.free_symbols, key=lambda symbol: symbol.name[::-1])  # those of x1 first
+    for row, value in zip(task.x[:3].flatten(1).tolist(), y[:3].tolist()):
+        assert float(law.subs(list(zip(symbols, row)))) == pytest.approx(value, rel=1e-6)
+
+
+def test_a_product_of_two_spaces_leaves_the_form_open():
+    """xᵀMx' keeps every form: no form can be named, though polynomials meet the law to rounding."""
+    x = normal(400, 2, 3)
+    y = torch.einsum("za,ab,zb->z", x[:, 0], normal(3, 3, seed=3), x[:, 1])
+    found = gortho.discover(x, y, settings=SMALL, look_for=["spaces"])
+    assert found.verdict is Verdict.UNDERDETERMINED and "so do other forms" in found.reason
 
 
 def test_spaces_of_different_dimension(tmp_path):

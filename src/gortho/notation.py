@@ -14,6 +14,8 @@ from gortho.skew import SkewForm
 
 _GROUP = re.compile(r"(S?)O\((\d+)(?:,(\d+))?\)(?: ⋉ degenerate (\d+))?")
 _SKEW = re.compile(r"Sp\((\d+)\)(?: ⋉ degenerate (\d+))?|U\((\d+)(?:,(\d+))?\)")
+#: How vectors that move with others are written.
+OWN_FRAME = "in a frame of its own"
 _BREAKS = re.compile(
     r"(?P<group>[^ ]+?(?: ⋉ degenerate \d+)?)"
     r"(?: about \((?P<origin>[^()]*)\))?"
@@ -27,6 +29,7 @@ def write(
     special: bool,
     directions: Tensor,
     origin: Tensor | None,
+    linked: bool = False,
 ) -> str:
     """The parts of a symmetry as one line: groups by name, origin to three digits, directions to two decimals."""
     if len(forms) > 1:
@@ -34,6 +37,9 @@ def write(
             listed([f"x{i + 1}" for i, space in enumerate(spaces) if space == place])
             for place in range(len(forms))
         ]
+        if linked:
+            others = "".join(f", with {kind} {OWN_FRAME}" for kind in kinds[1:])
+            return f"{forms[0].group_name} on {kinds[0]}{others}"
         return ", ".join(f"{form.group_name} on {kind}" for form, kind in zip(forms, kinds))
     text = ("S" if special else "") + forms[0].group_name
     if origin is not None:
@@ -78,15 +84,21 @@ def _of_skew(rank: int, zero: int, p: int, q: int) -> dict[str, Any]:
 
 
 def _several(text: str) -> dict[str, Any]:
-    kinds = [kind.strip(" ,").split(" on ") for kind in re.split(r"(?=\bS?O\()", text) if kind]
+    linked = OWN_FRAME in text
+    each = re.split(rf", with | {OWN_FRAME}", text) if linked else re.split(r"(?=\bS?O\()", text)
+    kinds = [kind.strip(" ,").split(" on ") for kind in each if kind]
+    if linked:  # all move by the group of the first
+        kinds = [kinds[0], *([kinds[0][0], *kind] for kind in kinds[1:])]
     members = [[int(i) for i in re.findall(r"\bx(\d+)", kind[-1])] for kind in kinds]
     named = sorted(i for those in members for i in those)
     if any(len(kind) != 2 for kind in kinds) or named != list(range(1, len(named) + 1)):
         raise ValueError(f"{text!r} does not say for each of x1, x2, … once which group it belongs to")
     groups = [_named(kind[0], text) for kind in kinds]
     order = {i: place for place, those in enumerate(members) for i in those}
+    forms = [form for form, _ in groups]
     return {
-        "forms": [form for form, _ in groups],
+        "forms": forms[0] if linked else forms,
+        "maps": [torch.eye(form.n) for form in forms[1:]] if linked else None,
         "spaces": [order[i] for i in named],
         "special": any(special for _, special in groups),
     }

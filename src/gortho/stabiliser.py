@@ -162,3 +162,16 @@ def check_forms(forms: tuple[QuadraticForm, ...], spaces: tuple[int, ...]) -> No
             f"spaces = {list(spaces)} for {len(forms)} form(s): give the number of its form, 0 to {len(forms) - 1}, "
             "for each vector of a sample, and every form a vector"
         )
+
+
+def check_breaks(forms: tuple[QuadraticForm, ...], spaces: tuple[int, ...], broken: bool, skew: bool) -> None:
+    """Refuse handedness, directions and an origin beside several forms or a skew one."""
+    if skew and (broken or spaces or len(forms) > 1):
+        raise ValueError(
+            "a skew form is supported alone or beside one quadratic form: leave out special, directions, origin and "
+            "spaces"
+        )
+    if len(forms) > 1 and broken:
+        raise ValueError(
+            "several forms are supported for full groups O(A) only: leave out special, directions and origin"
+        )

@@ -2,7 +2,8 @@
 
 The simplest symmetry is O(A) of one form. A law may keep less of it: rotations but no reflections (SO(A)), only the
 maps that leave given directions alone, only maps about an origin other than zero. Or vectors of several kinds may have
-a form each. Or a skew form is kept, in place of a quadratic one (Sp) or beside it (unitary groups).
+a form each, or move together, each in a frame of its own. Or a skew form is kept, in place of a quadratic one (Sp) or
+beside it (unitary groups).
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from torch import Tensor
 
 from gortho import checks, notation
 from gortho.forms import QuadraticForm
-from gortho.groups import random_generator
+from gortho.kinds import LinkedGroup, ProductGroup, elements, unit_maps
 from gortho.skew import SkewForm
-from gortho.stabiliser import SAME, Stabiliser, check_forms, unit_directions
+from gortho.stabiliser import SAME, Stabiliser, check_breaks, check_forms, unit_directions
 from gortho.symplectic import SymplecticGroup, UnitaryGroup
 
 
@@ -35,6 +36,8 @@ class Symmetry:
         origin: the fixed point c ``(n,)``; None for zero.
         skew: a `SkewForm` or skew matrix ω that is kept, too. Alone it gives Sp(ω), beside a compatible form a unitary
             group.
+        maps: matrices T ``(n, n)``, with one form and several ``spaces``: T takes the vectors of space 1, 2, … to the
+            frame of space 0, in which all move together. Their factors mean nothing, and are chosen here.
 
     >>> gravity = Symmetry(QuadraticForm.euclidean(3), directions=[[0, 0, -9.8]])
     >>> print(gravity, "|", gravity.residual_name)
@@ -45,7 +48,7 @@ class Symmetry:
     Sp(4) U(2)
     """
 
-    __slots__ = ("_directions", "_origin", "forms", "skew", "spaces", "special")
+    __slots__ = ("_directions", "_maps", "_origin", "forms", "skew", "spaces", "special")
     forms: tuple[QuadraticForm, ...]
     spaces: tuple[int, ...]
     special: bool
@@ -60,6 +63,7 @@ class Symmetry:
         directions: Any = None,
         origin: Any = None,
         skew: Any = None,
+        maps: Any = None,
     ):
         several = isinstance(forms, (list, tuple)) and all(isinstance(f, QuadraticForm) for f in forms)
         given = () if forms is None else tuple(forms) if several else (forms,)
@@ -71,6 +75,7 @@ class Symmetry:
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
+        self._link(maps)
         if self.skew is None or self.forms:
             check_forms(self.forms, self.spaces)
         object.__setattr__(self, "_directions", unit_directions(directions, self.n))
@@ -84,21 +89,25 @@ class Symmetry:
     def __setattr__(self, key: str, value: Any) -> None:
         raise AttributeError(f"a Symmetry does not change: make a new one instead of setting {key!r}")
 
+    def _link(self, maps: Any) -> None:
+        """Keep the maps, and the forms that they make of the first one."""
+        object.__setattr__(self, "_maps", None)
+        if maps is None or len(maps) == 0:
+            return
+        if len(self.forms) != 1:
+            raise ValueError(f"maps take vectors to the frame of one form, not of {len(self.forms)}")
+        A = self.form.matrix
+        T = unit_maps(maps, len(A))
+        others = [QuadraticForm(M.mT @ A @ M, tolerance=self.form.tolerance) for M in T]
+        object.__setattr__(self, "_maps", T)
+        object.__setattr__(self, "forms", (self.form, *others))
+
     def _check_what_breaks(self) -> None:
         broken = self.special or self.origin is not None or len(self.directions) > 0
+        check_breaks(self.forms, self.spaces, broken, self.skew is not None)
         if self.skew is not None:
-            if broken or self.spaces or len(self.forms) > 1:
-                raise ValueError(
-                    "a skew form is supported alone or beside one quadratic form: leave out special, directions, "
-                    "origin and spaces"
-                )
             self._group()  # raises where the two are not compatible
-            return
-        if len(self.forms) > 1 and broken:
-            raise ValueError(
-                "several forms are supported for full groups O(A) only: leave out special, directions and origin"
-            )
-        if self.form.signature.zero and (self.special or len(self.directions)):
+        elif self.form.signature.zero and (self.special or len(self.directions)):
             raise ValueError(
                 f"{self.form.group_name}: the form is singular, so det g may be any number, and directions are not "
                 "split off; leave out special and directions, or give a form without zero eigenvalues"
@@ -150,6 +159,28 @@ class Symmetry:
         return None if c is None else c.clone()
 
     @property
+    def maps(self) -> Tensor:
+        """What takes vectors of space 1, 2, … to the frame of space 0 ``(spaces - 1, n, n)``; none if not linked."""
+        T = self._maps  # type: ignore[attr-defined]
+        return torch.zeros(0, self.n, self.n, dtype=torch.float64) if T is None else T.clone()
+
+    @property
+    def linked(self) -> bool:
+        """Whether vectors of several kinds move together."""
+        return self._maps is not None  # type: ignore[attr-defined]
+
+    @property
+    def frames(self) -> Tensor:
+        """Of spaces that move together, what takes each vector of a sample to the frame of space 0 ``(p, n, n)``."""
+        every = torch.cat([torch.eye(self.n, dtype=torch.float64)[None], self.maps])
+        return every[list(self.spaces)] if self.linked else every[:0]
+
+    @property
+    def apart(self) -> tuple[int, ...]:
+        """The space of each vector, where vectors of several spaces have no inner products."""
+        return () if self.linked else self.spaces
+
+    @property
     def plain(self) -> bool:
         """Whether it is O(A) of one form and nothing else."""
         bare = not self.special and self.skew is None and self.origin is None
@@ -158,61 +189,38 @@ class Symmetry:
     @property
     def group_name(self) -> str:
         """The group before directions break it: "O(3)", "SO(1,3)", "O(3) × O(1,2)", "Sp(4)", "U(2)"."""
-        if self.skew is not None:
+        if self.skew is not None or len(self.forms) > 1:
             return self._group().name
-        return " × ".join(("S" if self.special else "") + form.group_name for form in self.forms)
+        return "S" * self.special + self.form.group_name
 
     @property
     def residual_name(self) -> str:
         """The group that is left: the stabiliser of the directions, "O(2)" for one in O(3)."""
-        return self.group_name if len(self.forms) > 1 else self._group().name
+        return self._group().name
 
     # The group
 
-    def _group(self) -> Stabiliser | SymplecticGroup | UnitaryGroup:
+    def _group(self) -> Stabiliser | SymplecticGroup | UnitaryGroup | ProductGroup | LinkedGroup:
         if self.skew is not None:
             return UnitaryGroup(self.form, self.skew) if self.forms else SymplecticGroup(self.skew)
+        if self.linked:
+            return LinkedGroup(self.form, self.maps)
+        if len(self.forms) > 1:
+            return ProductGroup(self.forms)
         return Stabiliser(self.form, self.directions, self.special)
 
     @property
     def generators(self) -> Tensor:
         """A basis of the residual Lie algebra, float64 ``(m, n, n)``; of several forms ``(m, forms, n, n)``."""
-        if len(self.forms) <= 1:
-            return self._group().algebra()
-        found = []
-        for place, form in enumerate(self.forms):
-            own = form.group().algebra()
-            spread = own.new_zeros(len(own), len(self.forms), self.n, self.n)
-            spread[:, place, : form.n, : form.n] = own
-            found.append(spread)
-        return torch.cat(found)
+        return self._group().algebra()
 
     def contains(self, g: Any, tolerance: float = 1e-10) -> Tensor:
         """Whether linear parts ``(..., n, n)``, of several forms ``(..., forms, n, n)``, are in the group; bool."""
-        if len(self.forms) <= 1:
-            return self._group().contains(g, tolerance)
-        g = self._elements(g)
-        each = [
-            form.group().contains(g[..., i, : form.n, : form.n], tolerance)
-            for i, form in enumerate(self.forms)
-        ]
-        return torch.stack(each).all(0)
-
-    def _elements(self, g: Any) -> Tensor:
-        g, several = checks.square(g, "g", self.n), len(self.forms)
-        if several > 1 and (g.ndim < 3 or g.shape[-3] != several):
-            raise ValueError(f"g has shape {tuple(g.shape)}: give (..., {several}, {self.n}, {self.n})")
-        return g
+        return self._group().contains(g, tolerance)
 
     def sample(self, k: int, seed: int | torch.Generator = 0, max_boost: float = 1.0) -> Tensor:
         """``k`` random elements of the residual group: their linear parts, as `contains` and `act` take them."""
-        if len(self.forms) <= 1:
-            return self._group().sample(k, seed, max_boost)
-        generator = random_generator(seed)
-        g = torch.eye(self.n, dtype=torch.float64).repeat(k, len(self.forms), 1, 1)
-        for place, form in enumerate(self.forms):
-            g[:, place, : form.n, : form.n] = form.group().sample(k, generator, max_boost)
-        return g
+        return self._group().sample(k, seed, max_boost)
 
     def act(self, g: Any, x: Any, axial: Sequence[int] = ()) -> Tensor:
         """The tuples ``(..., p, n)`` moved by g: c + g(x_i - c), with g of the space of x_i, and det g for axial x_i.
@@ -222,7 +230,7 @@ class Symmetry:
         tensor([[1., 1.]], dtype=torch.float64)
         """
         x, c = checks.vectors(x, self.n), self.origin
-        g = self._elements(g).to(x)
+        g = elements(g, len(self.forms), self.n).to(x)
         if len(self.forms) > 1:
             self.check_points(x.shape[-2] if x.ndim > 1 else 1)
             g = g[..., list(self.spaces), :, :]
@@ -250,12 +258,13 @@ class Symmetry:
         T = checks.square(T, "T", self.n).double()
         back, c = torch.linalg.inv(T), self.origin
         return Symmetry(
-            [QuadraticForm(back.mT @ form.matrix @ back, tolerance=form.tolerance) for form in self.forms],
+            [QuadraticForm(back.mT @ form.matrix @ back, tolerance=form.tolerance) for form in self._given],
             spaces=self.spaces,
             special=self.special,
             directions=self.directions @ T.mT,
             origin=None if c is None else T @ c,
             skew=None if self.skew is None else self.skew.in_basis(T),
+            maps=T @ self.maps @ back,
         )
 
     # Comparing, printing and storing
@@ -266,7 +275,9 @@ class Symmetry:
             return NotImplemented
         if (self.n, self.spaces, self.special) != (other.n, other.spaces, other.special):
             return False
-        if self.skew != other.skew:
+        if self.skew != other.skew or self.linked != other.linked:
+            return False
+        if self.linked and float((self.maps - other.maps).abs().max()) > SAME:
             return False
         if self.forms != other.forms or len(self.directions) != len(other.directions):
             return False
@@ -284,20 +295,32 @@ class Symmetry:
     def __str__(self) -> str:
         if self.skew is not None:
             return self.group_name
-        return notation.write(self.forms, self.spaces, self.special, self.directions, self.origin)
+        return notation.write(
+            self.forms, self.spaces, self.special, self.directions, self.origin, self.linked
+        )
 
-    def __repr__(self) -> str:
-        options = {
+    @property
+    def _options(self) -> dict[str, Any]:
+        """What there is beside the forms, as lists and numbers."""
+        return {
             "spaces": list(self.spaces),
             "special": self.special,
             "directions": self.directions.tolist(),
             "origin": None if self.origin is None else self.origin.tolist(),
-            "skew": self.skew,
+            "maps": self.maps.tolist(),
         }
+
+    @property
+    def _given(self) -> tuple[QuadraticForm, ...]:
+        """The forms that the others follow from."""
+        return self.forms[: 1 if self.linked else None]
+
+    def __repr__(self) -> str:
+        options = self._options | {"skew": self.skew}
         given = "".join(
             f", {key}={value!r}" for key, value in options.items() if value not in ([], False, None)
         )
-        forms = (self.forms[0] if len(self.forms) == 1 else list(self.forms)) if self.forms else None
+        forms = self._given[0] if len(self._given) == 1 else list(self._given) or None
         return f"Symmetry({forms!r}{given})"
 
     @classmethod
@@ -313,12 +336,8 @@ class Symmetry:
 
     def to_json(self) -> str:
         """The symmetry as JSON text; `from_json` reads it back to the last bit."""
-        content = {
-            "forms": [json.loads(form.to_json()) for form in self.forms],
-            "spaces": self.spaces,
-            "special": self.special,
-            "directions": self.directions.tolist(),
-            "origin": None if self.origin is None else self.origin.tolist(),
+        content = self._options | {
+            "forms": [json.loads(form.to_json()) for form in self._given],
             "skew": None if self.skew is None else json.loads(self.skew.to_json()),
         }
         return json.dumps(content)

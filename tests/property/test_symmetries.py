@@ -100,6 +100,20 @@ def test_networks_respect_their_symmetry(symmetry, rep, points, kind, data):
     assert error(net, symmetry, x, net.axial) <= exact(net)
 
 
+@given(forms(REGULAR), st.sampled_from(EVEN), st.sampled_from(INPUTS), seeds)
+def test_spaces_that_move_together(form, output, kind, seed):
+    """Networks respect one group in several frames, and no group for each of the spaces (M17)."""
+    n = form.n
+    maps = torch.eye(n).double() + 0.3 * normal(1, n, n, seed=seed)
+    symmetry = Symmetry(form, spaces=[0, 1, 0], maps=maps)
+    x = inputs(form, kind, 3, seed)
+    net = made(symmetry, 3, output, x)
+    assert net.symmetry == symmetry
+    assert error(net, symmetry, x) <= EXACT
+    if kind == "generic":
+        assert error(net, Symmetry(list(symmetry.forms), spaces=[0, 1, 0]), x) > BROKEN
+
+
 @pytest.mark.parametrize("set_like", [False, True], ids=["tuple", "set"])
 @pytest.mark.parametrize("directions", [0, 1, 2])
 @pytest.mark.parametrize("special", [False, True], ids=["O", "SO"])

@@ -84,7 +84,7 @@ def speaks_of(found: Discovery) -> bool:
         return True
     if wider.symmetry.skew is not None:
         return False
-    several = len(wider.symmetry.forms) > 1
+    several = len(wider.symmetry.apart) > 0
     return not (wider.symmetry.special or wider.axial or wider.odd or (several and rep.parts[0].rank))
 
 

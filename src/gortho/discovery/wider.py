@@ -157,7 +157,7 @@ def _searched(
     claims = claims_for(train, asked)
     for place, claim in enumerate(claims):  # two directions come after one, and start from it
         progress(LOOKED * place / len(claims))
-        if claim.unitary and looks and min(ends[0][0] for _, ends in looks) <= free:
+        if (claim.unitary or claim.linked) and looks and min(ends[0][0] for _, ends in looks) <= free:
             continue  # the group is a part of others that do as well as any model
         if claim.special and claim.directions > 1 and not _handedness_helps(looks, claim.directions - 1):
             continue
@@ -238,7 +238,7 @@ def _pinned(end: End, refits: list[Tensor], n: int) -> dict[str, Any]:
         near = [end.theta]
     agreeing = sum(_distance(claim, aligned(claim, t, end.theta, n), end.theta, n) < 2 * SAME for t in near)
     each = []
-    for place in range(claim.matrices):
+    for place in range(claim.matrices - claim.maps):
         A, *others = (claim.split(t, n)[0][place] for t in (end.theta, *refits))
         if claim.dims:
             A, *others = (M[: claim.dims[place], : claim.dims[place]] for M in (A, *others))

@@ -23,6 +23,7 @@ from gortho.discovery.wider_search import End
 from gortho.discovery.wider_skew import skew_errors, skew_out
 from gortho.discovery.wider_value import Wider
 from gortho.nn.framed import InFrame
+from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
 
@@ -52,7 +53,7 @@ def symmetry_out(posed: Posed, claim: Claim, theta: Tensor) -> Symmetry:
     if origin is not None:  # what is rounding is not shown
         origin = torch.where(origin.abs() < ROUNDING * origin.norm(), 0.0, origin)
     skew = None
-    if claim.matrices > claim.forms:
+    if claim.skew or claim.unitary:
         skew = skew_out(posed.frame, forms[-1], posed.given.train.names)
     if posed.frames:
         names = posed.given.train.names
@@ -66,6 +67,7 @@ def symmetry_out(posed: Posed, claim: Claim, theta: Tensor) -> Symmetry:
         directions=s @ back.mT,
         origin=origin,
         skew=skew,
+        maps=back @ forms[1:] @ posed.frame.W if claim.linked else None,
     )
 
 
@@ -109,6 +111,7 @@ def wider_answer(
         claim.odd,
         readings,
         () if skew is None else skew_errors(posed.frame, skew, matrices[:, -1], exact),
+        _map_errors(posed, matrices[:, claim.forms :], exact) if claim.linked else (),
     )
     return replace(
         found,
@@ -131,6 +134,13 @@ def wider_answer(
         wider=wider,
         notices=with_few(found, trial.evidence, samples, posed, seed),
     )
+
+
+def _map_errors(posed: Posed, maps: Tensor, exact: bool) -> tuple[float, ...]:
+    """Standard errors of maps, as shares of their size, in the given coordinates; the first of the maps was found."""
+    T = unit_form(posed.frame.inverse @ maps @ posed.frame.W)
+    off = torch.linalg.matrix_norm(T[1:] - T[:1]).square().mean(0).sqrt() / posed.frame.n**0.5
+    return tuple(((1.0 if exact else UNDERSTATED) * off).tolist()) if len(T) > 1 else ()
 
 
 def _filled(W: Tensor, n: int) -> Tensor:

@@ -36,6 +36,7 @@ class Claim:
         skew: a skew form in place of a quadratic one.
         unitary: a skew form beside a quadratic one, compatible with it.
         dims: with several forms of different dimension, these; the vectors are filled up with zeros, the forms too.
+        linked: several spaces have one form, and move together; a map takes each of them to the frame of the first.
     """
 
     name: str
@@ -49,16 +50,36 @@ class Claim:
     skew: bool = False
     unitary: bool = False
     dims: tuple[int, ...] = ()
+    linked: bool = False
 
     @property
     def forms(self) -> int:
-        """How many quadratic forms there are."""
-        return 0 if self.skew else max(self.spaces, default=0) + 1
+        """How many quadratic forms there are to find."""
+        return 0 if self.skew else 1 if self.linked else max(self.spaces, default=0) + 1
+
+    @property
+    def maps(self) -> int:
+        """How many spaces have a map to the frame of the first."""
+        return max(self.spaces) if self.linked else 0
 
     @property
     def matrices(self) -> int:
-        """How many forms there are, a skew one, which comes last, included."""
-        return self.forms + (self.skew or self.unitary)
+        """How many forms there are, and after them a skew one, or the maps."""
+        return self.forms + self.maps + (self.skew or self.unitary)
+
+    @property
+    def apart(self) -> tuple[int, ...]:
+        """The space of each vector, where inner products of several spaces mean nothing."""
+        return () if self.linked else self.spaces
+
+    def together(self, theta: Tensor, x: Tensor) -> Tensor:
+        """Tuples in the frame of the first space."""
+        if not self.linked:
+            return x
+        n = x.shape[-1]
+        A, _, _ = self.split(theta, n)
+        maps = torch.cat([torch.eye(n, dtype=x.dtype)[None], A[1:]])[list(self.spaces)]
+        return torch.einsum("zia,iba->zib", x, maps)
 
     def of(self, samples: Samples) -> Samples:
         """The samples with outputs of this parity."""
@@ -68,7 +89,7 @@ class Claim:
         return samples.with_targets(samples.y, TensorRep(part.up, part.down, odd=True))
 
     def split(self, theta: Tensor, n: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Forms ``(m, n, n)``, directions ``(d, n)`` and origin ``(1, n)``, or none ``(0, n)``."""
+        """Forms and maps ``(m, n, n)``, directions ``(d, n)`` and origin ``(1, n)``, or none ``(0, n)``."""
         sizes = [self.matrices * n * n, self.directions * n, n * self.origin]
         A, s, c = theta.split(sizes)
         return A.reshape(-1, n, n), s.reshape(-1, n), c.reshape(-1, n)
@@ -103,25 +124,32 @@ class Claim:
     def tangents(self, n: int) -> Tensor:
         """Directions in which θ may move, one a row."""
         skew = skew_basis(n).flatten(1) / 2**0.5
+        maps = torch.eye(self.maps * n * n, dtype=torch.float64)
         symmetric = [filled(symmetric_basis(d), n).flatten(1) for d in self.dims or [n] * self.forms]
         rest = torch.eye((self.directions + self.origin) * n, dtype=torch.float64)
-        return torch.block_diag(*symmetric, *[skew] * (self.matrices - self.forms), rest)
+        return torch.block_diag(*symmetric, *[skew] * (self.skew or self.unitary), maps, rest)
 
     def symmetry(self, theta: Tensor, n: int, tolerance: float = 1e-9) -> Symmetry:
         """The symmetry with these numbers."""
         A, s, c = self.split(theta, n)
         sizes = self.dims or [n] * self.forms
         forms = [QuadraticForm(M[:d, :d], tolerance=tolerance) for M, d in zip(A, sizes)]
-        skew = SkewForm(A[-1], tolerance=tolerance) if self.matrices > self.forms else None
+        skew = SkewForm(A[-1], tolerance=tolerance) if self.skew or self.unitary else None
         origin = c[0] if self.origin else None
         return Symmetry(
-            forms or None, spaces=self.spaces, special=self.special, directions=s, origin=origin, skew=skew
+            forms or None,
+            spaces=self.spaces,
+            special=self.special,
+            directions=s,
+            origin=origin,
+            skew=skew,
+            maps=A[1:] if self.linked else None,
         )
 
     def of_symmetry(self, symmetry: Symmetry) -> Tensor:
         """θ of a symmetry: forms and directions as gauge and signs have fixed them."""
-        matrices = [filled(form.matrix, symmetry.n) for form in symmetry.forms]
-        matrices += [] if symmetry.skew is None else [symmetry.skew.matrix]
+        matrices = [filled(form.matrix, symmetry.n) for form in symmetry.forms[: self.forms]]
+        matrices += [*symmetry.maps] if symmetry.skew is None else [symmetry.skew.matrix]
         return self.join(torch.stack(matrices), symmetry.directions, symmetry.origin)
 
     def options(self, samples: Samples) -> dict[str, Any]:
@@ -131,8 +159,8 @@ class Claim:
     def template(self, samples: Samples) -> EquivariantNet:
         """A network of this claim around plain forms; raises ValueError where there is no such law."""
         n = samples.n
-        plain = torch.eye(n, dtype=torch.float64).expand(self.forms, n, n)
-        if self.matrices > self.forms:
+        plain = torch.eye(n, dtype=torch.float64).expand(self.forms + self.maps, n, n)
+        if self.skew or self.unitary:
             if n < 2 or (self.unitary and n % 2):
                 raise ValueError(f"vectors of {n} components have no {self.name}")
             plain = torch.cat([plain, SkewForm.canonical(n // 2 * 2, n % 2).matrix[None]])

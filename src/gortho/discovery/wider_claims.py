@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from gortho.discovery.wider_claim import Claim
+from gortho.notation import listed
 from gortho.reps import DirectSum, Rep
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
@@ -86,6 +87,8 @@ def claims_for(samples: Samples, asked: Asked) -> list[Claim]:
             for space in range(max(kinds) + 1)
             if space == 0 or any(part.rank for part in samples.rep.parts)
         ]
+    if "spaces" in look_for and several and not any(told.values()):
+        found += _linked(samples, [asked.spaces] if asked.spaces else _two_kinds(k))
     if "direction" in look_for:
         counts = {1: "a direction"} | {d: f"{d} directions" for d in range(2, MOST_DIRECTIONS + 1)}
         counts = {d: name for d, name in counts.items() if n - d >= 2}  # else no continuous symmetry is left
@@ -113,6 +116,18 @@ def spaces_name(kinds: Sequence[int], output: int = 0) -> str:
     count = "two" if len(groups) == 2 else str(len(groups))
     own = f", y in that of {groups[output][0]}" if output else ""
     return f"{count} spaces ({'; '.join(', '.join(group) for group in groups)}){own}"
+
+
+def _linked(samples: Samples, kinds: list[tuple[int, ...]]) -> list[Claim]:
+    """Spaces that move together; the first of them is that of the output, where it has indices."""
+    indices = any(part.rank for part in samples.rep.parts)
+    found = []
+    for given in kinds:
+        for first in range(max(given) + 1 if indices else 1):
+            spaces = tuple(0 if space == first else space + (space < first) for space in given)
+            names = listed([f"x{i + 1}" for i, space in enumerate(spaces) if space])
+            found.append(Claim(f"{names} in another frame", spaces=spaces, linked=True))
+    return found
 
 
 def _two_kinds(k: int) -> list[tuple[int, ...]]:

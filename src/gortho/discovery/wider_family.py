@@ -7,19 +7,15 @@ the origin is subtracted, vectors of different kinds have no inner products, and
 
 from __future__ import annotations
 
-import copy
-import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 import torch
 from torch import Tensor
 
 from gortho.discovery.family import Design, Family, Inputs, lift_of, metric_of, tensor_basis
-from gortho.discovery.projection import Projection, Solve
 from gortho.discovery.wider_claim import Claim
-from gortho.discovery.wider_skew import hermitian
 from gortho.nn.basis import SetBasis
 from gortho.nn.features import features_for, weight_shape
 from gortho.nn.tuples import SOFT, TupleFeatures
@@ -32,8 +28,6 @@ from gortho.volume import Volumes, odd_products
 STEP = 1e-5
 #: Numbers to be worked on at once, at most.
 AT_ONCE = 4_000_000
-#: Changes of θ are dependent below this share of the largest singular value.
-LOOSE = 1e-9
 
 
 class WideFamily(Family):
@@ -76,9 +70,9 @@ class WideFamily(Family):
         return sum(shape[0] for shape in self.shapes) if not self.set_like else len(self.shapes)
 
     def vectors(self, theta: Tensor, inputs: Inputs) -> Tensor:
-        """The vectors of samples about the origin, and the directions beside them."""
+        """The vectors of samples about the origin, in one frame where they are linked; the directions beside them."""
         _, s, c = self.claim.split(theta, self.n)
-        x = inputs.x - c if len(c) else inputs.x
+        x = self.claim.together(theta, inputs.x - c if len(c) else inputs.x)
         if inputs.mask is not None:
             x = x * inputs.mask[..., None]
         return torch.cat([x, s.expand(len(x), *s.shape)], 1)
@@ -88,6 +82,8 @@ class WideFamily(Family):
         forms, _, _ = self.claim.split(A, self.n)
         X = self.vectors(A, inputs)
         X = X[:, : self.inner] if self.set_like else X
+        if self.claim.linked:
+            return X @ forms[0] @ X.mT
         if not self.claim.spaces:  # the symmetric and the skew part of a hermitian form together
             return X @ forms.sum(0) @ X.mT
         kinds = torch.nn.functional.one_hot(torch.tensor(self.claim.spaces)).to(X)
@@ -171,7 +167,7 @@ class WideFamily(Family):
     def _legs_move(self) -> bool:
         """Whether what outputs are made of depends on θ."""
         claim = self.claim
-        more = claim.directions or claim.origin or claim.unitary
+        more = claim.directions or claim.origin or claim.unitary or claim.linked
         return bool(more) or self.basis.handed or self._metric_enters
 
     @property
@@ -184,13 +180,16 @@ class WideFamily(Family):
         forms, _, _ = self.claim.split(theta, self.n)
         both = self.claim.skew or self.claim.unitary  # products of x and y, and of y and x
         X, slopes = self.vectors(theta, inputs), 2 * slopes if both else slopes + slopes.mT
-        kinds = torch.tensor(self.claim.spaces or [0] * X.shape[1])
+        kinds = torch.tensor(self.claim.apart or [0] * X.shape[1])
         parts, by_vectors = [], torch.zeros((), dtype=X.dtype)
-        for i, A in enumerate(forms):
+        for i, A in enumerate(forms[: 1 if self.claim.linked else None]):
             own = (kinds == (0 if self.claim.unitary else i)).to(X)
             mine = slopes * own[:, None] * own
             parts.append(torch.einsum("zcij,zia,zjb->zcab", mine / 2, X, X).flatten(2))
             by_vectors = by_vectors + mine @ (X @ A)[:, None]
+        for space in range(1, self.claim.maps + 1):
+            own = (torch.tensor(self.claim.spaces) == space).to(X)
+            parts.append(torch.einsum("zcia,i,zib->zcab", by_vectors, own, inputs.x).flatten(2))
         parts.append(by_vectors[:, :, self.inner :].flatten(2))
         if self.claim.origin:
             parts.append(-by_vectors[:, :, : self.inner].sum(2))
@@ -291,47 +290,3 @@ class Fixed:
         return Volumes(X, torch.eye(len(A), dtype=X.dtype), raised), self.parity * torch.linalg.det(
             B
         ).abs().sqrt()
-
-
-class WideProjection(Projection):
-    """Samples, a claim and its family: what θ is fitted to, as a form alone is by `Projection`."""
-
-    family: WideFamily
-
-    def __init__(
-        self,
-        samples: Samples,
-        claim: Claim,
-        columns: int,
-        seed: int = 0,
-        soft: float = SOFT,
-        degree: int | None = None,
-    ):
-        family = WideFamily(samples, claim, columns, seed, soft, degree)
-        super().__init__(samples, columns, samples.weights, seed, soft, degree, family)
-        self.claim, self.n = claim, samples.n
-        self.directions = claim.tangents(samples.n)
-        self.unknowns = len(self.directions)
-
-    def gauged(self, A: Tensor) -> Tensor:
-        return self.claim.gauged(A, self.n)
-
-    def solve(self, A: Tensor) -> Solve:
-        """As for a form alone; where no group is left of a form and a skew one, nothing is explained."""
-        at = super().solve(A)
-        if self.claim.unitary and not hermitian(*self.claim.split(A, self.n)[0]):
-            return replace(at, criterion=math.inf)
-        return at
-
-    def shaken(self, at: Solve, times: float, generator: torch.Generator) -> Tensor:
-        """θ at random around this one, in every direction that makes a difference to the claim."""
-        view = copy.copy(self)
-        loose = self.claim.loose(at.A, self.n) @ self.directions.mT
-        _, sigma, V = torch.linalg.svd(loose)
-        view.directions = V[int((sigma > LOOSE * sigma[0]).sum()) :] @ self.directions
-        return Projection.shaken(view, at, times, generator)
-
-    def jacobian(self, at: Solve) -> tuple[Tensor, Tensor]:
-        """The projected Jacobian along the tangents of θ."""
-        J = self.family.along(at.A, self.directions, self.inputs, at.units, at.coefficients)
-        return at.rest((J * self.root[:, None, None]).flatten(0, 1)), self.directions

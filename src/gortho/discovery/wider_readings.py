@@ -11,7 +11,7 @@ from gortho.discovery.predictor import Parts
 from gortho.discovery.search import NEAR_BEST
 from gortho.discovery.wider_claim import Claim
 from gortho.discovery.wider_claims import axial_choices
-from gortho.discovery.wider_family import WideProjection
+from gortho.discovery.wider_projection import WideProjection
 from gortho.discovery.wider_search import LAST_LOOKS, End, projection
 from gortho.samples.values import Samples
 

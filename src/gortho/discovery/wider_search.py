@@ -25,7 +25,7 @@ from gortho.discovery.projection import LEAST_DAMPING, Solve
 from gortho.discovery.refits import REFIT_STEPS
 from gortho.discovery.search import NEAR_BEST
 from gortho.discovery.wider_claim import Claim
-from gortho.discovery.wider_family import WideProjection
+from gortho.discovery.wider_projection import WideProjection
 from gortho.discovery.wider_starts import forms_of_space, starts_for
 from gortho.samples.values import Samples
 
@@ -100,7 +100,7 @@ def first_look(
     exact = _polynomial_look(claim, train, [theta for _, theta in ends], seed)
     if exact:
         return exact
-    if claim.spaces:
+    if claim.apart:
         start = _better(ends, train, claim, FIRST_LOOKS[0], seed)
         return _space_by_space(start, train, claim, FEW_REFINED, seed)
     for step in FIRST_LOOKS:
@@ -161,7 +161,7 @@ def last_look(claim: Claim, train: Samples, validation: Samples, ends: Ends, see
         exact = _exact(start, train, validation, seed)
         if exact is not None:
             return exact
-    if claim.spaces:
+    if claim.apart:
         ends = _space_by_space(ends, train, claim, MANY_REFINED, seed)
     for step in LAST_LOOKS:
         ends = _better(ends, train, claim, step, seed)

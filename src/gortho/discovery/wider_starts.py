@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import torch
@@ -18,6 +19,8 @@ from gortho.samples.values import Samples
 
 #: Forms at random, forms of each space, directions at random, and directions in all, at most.
 WHITE, OF_SPACE, RANDOM, VECTORS = 8, 5, 3, 8
+#: Forms of the first of several spaces that move together.
+OF_LINKED = 6
 
 
 def starts_for(
@@ -33,6 +36,8 @@ def starts_for(
         return [claim.join(omega) for omega in skew_starts(few, seed)]
     if claim.unitary:
         return [claim.join(torch.stack(pair)) for pair in hermitian_starts(few, known, seed)]
+    if claim.linked:
+        return [claim.join(torch.stack(pair)) for pair in linked_starts(claim, few, seed)]
     if claim.spaces:
         each = [forms_of_space(claim, few, space, OF_SPACE, seed) for space in range(claim.forms)]
         return [claim.join(torch.stack(forms)) for forms in product(*each)]
@@ -55,6 +60,54 @@ def starts_for(
         for v in [v / v.norm().clamp_min(1e-300) for v in candidates][:VECTORS]:
             if not len(s) or float((s @ v).abs().max()) < 0.9 * n**0.5:
                 found.append(claim.join(A, torch.cat([s, v[None]])))
+    return found
+
+
+def linked_starts(claim: Claim, samples: Samples, seed: int) -> list[tuple[Tensor, ...]]:
+    """Forms of the first space, with maps of the others to it: by the linear part of y, by the cross terms, at random.
+
+    Where a scalar s has a part ⟨x, Tx'⟩ = xᵀATx', its moments with products of x and x' give AT.
+    """
+    n, apart = samples.n, replace(claim, linked=False)
+    places = [[i for i, kind in enumerate(claim.spaces) if kind == space] for space in range(claim.maps + 1)]
+    forms = forms_of_space(apart, samples, 0, OF_LINKED, seed)
+    slopes = [_slopes(samples, own) for own in places[1:]]
+    cross = [_cross_terms(samples, places[0], own) for own in places[1:]]
+    found = [(A, *maps) for A in forms for maps in zip(*slopes)]
+    for terms in zip(*cross):
+        # the form of the second space is B = TᵀAT, and C = AT, so A = CB⁻¹Cᵀ
+        others = [
+            terms[0] @ torch.linalg.pinv(B) @ terms[0].mT
+            for B in forms_of_space(apart, samples, 1, OF_LINKED, seed)
+        ]
+        found += [(A, *(torch.linalg.pinv(A) @ C for C in terms)) for A in [*forms, *others]]
+    generator = random_generator(seed)
+    found += [(A, *haar(n, (claim.maps,), generator)) for A in forms for _ in range(RANDOM)]
+    return [tuple(unit_form(M) for M in start) for start in found]
+
+
+def _slopes(samples: Samples, places: list[int]) -> list[Tensor]:
+    """The linear part of vectors y in the vectors at these places."""
+    part = samples.rep.parts[0]
+    if len(samples.rep.parts) > 1 or (part.up, part.down) != (1, 0):
+        return []
+    K = torch.linalg.lstsq(samples.x.flatten(1), samples.y - samples.y.mean(0)).solution.mT
+    blocks = K.reshape(samples.n, samples.points, samples.n)
+    return [blocks[:, i] for i in places]
+
+
+def _cross_terms(samples: Samples, first: list[int], second: list[int]) -> list[Tensor]:
+    """The parts of scalars, and of their ranks, in products of vectors of two spaces."""
+    n, x = samples.n, samples.x
+    products = torch.einsum("zia,zjb->zijab", x[:, first], x[:, second]).flatten(3).flatten(1, 2)
+    own = [quadratic_monomials(x[:, i]) for i in range(samples.points)]
+    found: list[Tensor] = []
+    for s in invariant_scalars(samples).unbind(1)[:SCALARS]:
+        for values in (s, s.argsort().argsort().to(s)):
+            for cross in products.unbind(1):
+                D = torch.cat([cross, *own, torch.ones_like(cross[:, :1])], 1)
+                C = torch.linalg.lstsq(D, values[:, None]).solution[: n * n, 0].reshape(n, n)
+                found.append(C)
     return found
 
 

@@ -28,6 +28,7 @@ class Wider:
         odd: the output is axial.
         readings: other ways to say the same.
         skew_errors: standard errors of the entries of a skew form ``(n, n)``.
+        map_errors: standard errors of the maps between spaces that move together, as shares of their size.
     """
 
     symmetry: Symmetry
@@ -40,6 +41,7 @@ class Wider:
     odd: bool = False
     readings: tuple[str, ...] = ()
     skew_errors: tuple[tuple[float, ...], ...] = ()
+    map_errors: tuple[float, ...] = ()
 
     def name(self, factor: float = 1.0) -> str:
         """The symmetry with ± so many standard errors: "O(3), broken along (0.00, 0.00, 1.00) ± 0.4°"."""
@@ -64,10 +66,17 @@ class Wider:
             found = [f"{self.claim}: {share}"]
         if len(self.symmetry.forms) > 1:
             found += [
-                f"the form of {listed([f'x{i + 1}' for i, s in enumerate(self.symmetry.spaces) if s == place])}: {form}"
+                f"the form of {self._vectors(place)}: {form}"
                 for place, form in enumerate(self.symmetry.forms)
                 if place != self.output_space  # that one is the law
             ]
+        first = self._vectors(0) if self.symmetry.linked else ""
+        for place, T in enumerate(self.symmetry.maps.tolist()):
+            rows = "; ".join(" ".join(f"{value:.3f}" for value in row) for row in T)
+            error = f" ± {percent(factor * self.map_errors[place])}" if self.map_errors else ""
+            found.append(
+                f"{self._vectors(place + 1)} in the frame of {first}: times [{rows}]{error}, but for a factor"
+            )
         if self.origin_errors:
             found.append(
                 f"the origin: ± {', '.join(f'{factor * error:.1g}' for error in self.origin_errors)}"
@@ -80,6 +89,9 @@ class Wider:
             )
         return found + [f"the same law in other words: {reading}" for reading in self.readings]
 
+    def _vectors(self, space: int) -> str:
+        return listed([f"x{i + 1}" for i, other in enumerate(self.symmetry.spaces) if other == space])
+
     def as_json(self) -> dict[str, Any]:
         """Values that JSON takes; `of_json` reads them back."""
         return vars(self) | {"symmetry": self.symmetry.to_json()}
@@ -87,7 +99,8 @@ class Wider:
     @classmethod
     def of_json(cls, content: dict[str, Any]) -> Wider:
         """Read what `as_json` wrote."""
-        rows = ("angle_errors", "origin_errors", "axial", "readings")
+        content = {"map_errors": (), **content}  # older runs have none
+        rows = ("angle_errors", "origin_errors", "axial", "readings", "map_errors")
         made: dict[str, Any] = {name: tuple(content[name]) for name in rows}
         made["skew_errors"] = tuple(tuple(row) for row in content["skew_errors"])
         return cls(**content | made | {"symmetry": Symmetry.from_json(content["symmetry"])})

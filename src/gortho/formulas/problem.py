@@ -39,7 +39,7 @@ class Problem:
         """What terms can be made of."""
         options = self.train.network_options()
         counts = options["point_scalars"], options["sample_scalars"]
-        return space_of(rows.q, self.train.points, self.symmetry.spaces, counts, self.train.set_like)
+        return space_of(rows.q, self.train.points, self.symmetry.apart, counts, self.train.set_like)
 
     def unexplained(self, values: np.ndarray, samples: Samples) -> float:
         """The share of the variance of samples that values leave, by their weights."""

@@ -27,11 +27,13 @@ def expression(formula: Formula, left_out: np.ndarray | None = None) -> Any:
         raise ValueError(f"{rep} has {rep.rank} indices: sympy's matrices have two")
     names = np.array(formula.coordinates).reshape(formula.points, symmetry.n)
     vectors = [sympy.Matrix([sympy.Symbol(name, real=True) for name in row]) for row in names]
+    if symmetry.linked:
+        vectors = [sympy.Matrix(T.tolist()) * v for T, v in zip(symmetry.frames, vectors)]
     if symmetry.origin is not None:
         vectors = [v - sympy.Matrix(symmetry.origin.tolist()) for v in vectors]
     vectors += [sympy.Matrix(s) for s in symmetry.directions.tolist()]
     scalars = [sympy.Symbol(name, real=True) for name in formula.scalars]
-    spaces = [*(symmetry.spaces or [0] * formula.points), *[0] * len(symmetry.directions)]
+    spaces = [*(symmetry.apart or [0] * formula.points), *[0] * len(symmetry.directions)]
     forms = [_matrix(sympy, form, left_out) for form in symmetry.forms]
 
     def total(weights: Weights) -> Any:

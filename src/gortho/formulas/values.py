@@ -128,10 +128,12 @@ class Quantities:
         self.scalars = scalars
         origin = symmetry.origin
         moved = np.asarray(x, float) - (0.0 if origin is None else origin.numpy())
+        if symmetry.linked:
+            moved = np.einsum("zia,iba->zib", moved, symmetry.frames.numpy())
         fixed = np.broadcast_to(symmetry.directions.numpy(), (len(x), *symmetry.directions.shape))
         self.vectors = np.concatenate([moved, fixed], 1)
         forms = [form.matrix.numpy() for form in symmetry.forms]
-        spaces = [*(symmetry.spaces or [0] * x.shape[1]), *[0] * len(symmetry.directions)]
+        spaces = [*(symmetry.apart or [0] * x.shape[1]), *[0] * len(symmetry.directions)]
         self.A = forms[0]
         self.lowered = np.stack([self.vectors[:, i] @ forms[s] for i, s in enumerate(spaces)], 1)
         self.gram = np.einsum("zin,zjn->zij", self.lowered, self.vectors)

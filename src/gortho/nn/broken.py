@@ -11,7 +11,7 @@ from gortho.symmetry import Symmetry
 
 
 class Broken(nn.Module):
-    """Directions as constant vectors beside those of a sample, an origin to subtract, a form for each space.
+    """Directions as constant vectors beside those of a sample, an origin to subtract, a form or a frame for each space.
 
     Args:
         symmetry: the symmetry.
@@ -21,9 +21,16 @@ class Broken(nn.Module):
     def __init__(self, symmetry: Symmetry, output_space: int = 0):
         super().__init__()
         self.symmetry = symmetry
+        own = [i for i, space in enumerate(symmetry.spaces) if space == output_space]
         #: Places of the vectors that live where the output does; None for all.
-        self.own = [i for i, space in enumerate(symmetry.spaces) if space == output_space] or None
-        self.several = len(symmetry.forms) > 1
+        self.own = None if symmetry.linked else own or None
+        #: The first of the vectors in whose frame the output is.
+        self.first = own[0] if own else 0
+        self.several = len(symmetry.forms) > 1 and not symmetry.linked
+        if symmetry.linked:
+            if output_space != 0:
+                raise ValueError(f"{symmetry}: number the spaces so that the output is in space 0")
+            self.frames = FixedVectors(symmetry.frames)
         if self.several:
             self.forms = nn.ModuleList(FixedForm(form) for form in symmetry.forms)
             self.register_buffer("space_scale", torch.ones(len(symmetry.forms)))
@@ -46,7 +53,9 @@ class Broken(nn.Module):
     direction_scale: Tensor
 
     def centred(self, x: Tensor) -> Tensor:
-        """x - c."""
+        """x - c, in the frame in which all vectors move together."""
+        if self.symmetry.linked:
+            return (x[..., None, :] @ self.frames.value.mT)[..., 0, :]
         return x if self.symmetry.origin is None else x - self.origin.value
 
     def invariants(

@@ -193,7 +193,7 @@ class FixedSkew(nn.Module):
 
 
 class FixedVectors(nn.Module):
-    """Known vectors ``(d, n)``; like a known form they are not stored, and come back in full when cast to float64."""
+    """Known vectors or matrices; like a known form they are not stored, and come back in full when cast to float64."""
 
     def __init__(self, vectors: Tensor):
         super().__init__()

@@ -32,8 +32,8 @@ class InFrame(nn.Module):
         self.net = net
         own = W
         if W.ndim == 3:  # that of the vectors which the output moves with
-            assert net.broken is not None and net.broken.own is not None
-            own = W[net.broken.own[0], : net.n, : net.n]
+            assert net.broken is not None
+            own = W[net.broken.first, : net.n, : net.n]
         A = own.mT @ net.form.matrix().detach().double() @ own
         if form is None:
             form = SkewForm(A) if isinstance(net.form.value(), SkewForm) else QuadraticForm(A)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -123,15 +124,13 @@ def _with_noise(y: Tensor, noise: float, generator: torch.Generator) -> Tensor:
 
 
 def broken(kind: str, seed: int = 0, samples: int = 2_000, noise: float = 0.0) -> BrokenTask:
-    """A law of one of the `KINDS`, "spaces" or "dimensions", in a hidden frame; noise is a share of the spread of y.
+    """A law of one of the `KINDS` or `OF_SPACES`, in a hidden frame; noise is a share of the spread of y.
 
     >>> print(broken("torque").symmetry)
     O(3)
     """
-    if kind == "spaces":
-        return _two_spaces(seed, samples, noise)
-    if kind == "dimensions":
-        return _two_dimensions(seed, samples, noise)
+    if kind in OF_SPACES:
+        return OF_SPACES[kind](seed, samples, noise)
     made, generator = KINDS[kind], random_generator(seed)
     n = made.n
     x = torch.randn(samples, made.points, n, dtype=torch.float64, generator=generator)
@@ -181,6 +180,26 @@ def _two_dimensions(seed: int, samples: int, noise: float) -> BrokenTask:
     return BrokenTask("dimensions", moved, y, "scalar", Symmetry(forms, spaces=[0, 0, 1]))
 
 
+def _two_frames(seed: int, samples: int, noise: float, force: bool) -> BrokenTask:
+    """Two vectors that move together, the second in a frame of its own: an energy of both, or a force on the first."""
+    generator = random_generator(seed)
+    x = torch.randn(samples, 2, 3, dtype=torch.float64, generator=generator)
+    inner = (x[:, 0] * x[:, 1]).sum(1)
+    if force:
+        y = x[:, 1] / (1 + 0.5 * _square(x[:, 0]))[:, None] - torch.tanh(inner)[:, None] * x[:, 0]
+    else:
+        y = torch.tanh(inner) + 0.5 * (1 + _square(x[:, 0])).sqrt()
+    y = _with_noise(y, noise, generator)
+    M, N = (_hidden(3, generator) for _ in range(2))
+    back = torch.linalg.inv(M)
+    symmetry = Symmetry(QuadraticForm(back.mT @ back), spaces=[0, 1], maps=[M @ torch.linalg.inv(N)])
+    moved = torch.stack([x[:, 0] @ M.mT, x[:, 1] @ N.mT], 1)
+    output = "vector" if force else "scalar"
+    return BrokenTask(
+        "frames force" if force else "frames", moved, as_rep(output).act(M, y), output, symmetry
+    )
+
+
 def modified_inertia(seed: int = 0, samples: int = 2_000) -> BrokenTask:
     """y = I + 0.3 (I g) gᵀ with I the moment of inertia of five masses and g fixed: O(3) with one direction."""
     generator = random_generator(seed)
@@ -193,3 +212,12 @@ def modified_inertia(seed: int = 0, samples: int = 2_000) -> BrokenTask:
     y = inertia + 0.3 * (inertia @ g)[:, :, None] * g
     symmetry = Symmetry(QuadraticForm.euclidean(3), directions=g[None])
     return BrokenTask("inertia", r, y, "bilinear", symmetry, m, set_like=True)
+
+
+#: Laws of several spaces.
+OF_SPACES: dict[str, Callable[[int, int, float], BrokenTask]] = {
+    "spaces": _two_spaces,
+    "dimensions": _two_dimensions,
+    "frames": partial(_two_frames, force=False),
+    "frames force": partial(_two_frames, force=True),
+}
