@@ -107,9 +107,8 @@ def widen(
             progress(LOOKED + (1 - LOOKED) * len(trials) / TESTED)
     if accepted is not None:
         return wider_answer(found, samples, posed, plain, accepted, told, seed, clock)
-    found = _open(
-        found, [trial for trial in trials if _beats(trial, plain, parts.held_out)], samples, posed, seed
-    )
+    better = [trial for trial in trials if _beats(trial, plain, parts.held_out)]
+    found = _open(found, better, samples, posed, seed, tolerance)
     if not ends:
         return found
     left = ", ".join(f"{end.claim.name} {percent(end.error / parts.validation.variance)}" for end in ends)
@@ -124,10 +123,13 @@ def widen(
     )
 
 
-def _open(found: Discovery, trials: list[Trial], samples: Samples, posed: Posed, seed: int) -> Discovery:
+def _open(
+    found: Discovery, trials: list[Trial], samples: Samples, posed: Posed, seed: int, tolerance: float
+) -> Discovery:
     """The discovery, no longer NONE where a wider symmetry explains all that free models do, but is not pinned down."""
     for trial in trials:
-        if trial.verdict is Verdict.UNDERDETERMINED and trial.evidence.broken is None:
+        broken = trial.evidence.broken
+        if trial.verdict is Verdict.UNDERDETERMINED and (broken is None or broken.gain <= tolerance):
             return replace(
                 found,
                 verdict=Verdict.UNDERDETERMINED,
