@@ -351,7 +351,15 @@ def test_a_stopped_search_hands_over_the_best_so_far(tmp_path):
     assert seen[0] == "reading" and seen[-1] == tasks.WRITING and (tmp_path / "run.zip").is_file()
 
 
-def test_stopping_early_and_twice(client):
+@pytest.fixture(params=[signal.default_int_handler, signal.SIG_IGN], ids=["terminal", "background"])
+def started(request):
+    """A server that was started in a terminal, and one in the background, whose children ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, request.param)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_stopping_early_and_twice(started, client):
     file = upload(client, "law.csv", law().to_csv(index=False))
     run = client.post("/runs", json={"file": file, **QUICK}).json()["run"]
     assert client.post(f"/runs/{run}/stop").json()["stopping"]

@@ -35,6 +35,8 @@ def main() -> None:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         tell(stage=stage, share=min(1.0, share), line=line)
 
+    # what a server in the background inherits is to ignore Ctrl-C, and with it the stop button
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     task = json.loads(sys.stdin.readline())
     _import()  # an interruption that meets an import may be lost in it
     try:
