@@ -55,8 +55,11 @@ LOOKED = 0.6
 CLAIMS, TESTED = 3, 2
 #: A claim whose family leaves so many times more than the best free model is not put to the test.
 FAR_WORSE = 10.0
-#: Nothing else is tried beside a skew form that leaves less than this share of what the best free model does.
+#: Where a claim leaves less than this share of what the best free model does, smaller groups are not tried; nothing
+#: else is beside a skew form.
 CLEAR = 0.1
+#: … or no more than a free model that leaves less than this share of the variance.
+TRUSTED = 0.01
 #: Handedness helps where it lowers the criterion to this share.
 HELPS = 0.7
 #: Of a time budget, this share may be spent before wider symmetries are begun with.
@@ -159,11 +162,15 @@ def _searched(
     claims = claims_for(train, asked)
     for place, claim in enumerate(claims):  # two directions come after one, and start from it
         progress(LOOKED * place / len(claims))
-        if (claim.unitary or claim.linked) and looks and min(ends[0][0] for _, ends in looks) <= free:
+        best = min((ends[0][0] for _, ends in looks), default=math.inf)
+        if (claim.unitary or claim.linked) and best <= free:
             continue  # the group is a part of others that do as well as any model
+        settled = best <= CLEAR * free or (best <= free and free <= TRUSTED * parts.train.variance)
+        if claim.directions + claim.special > 1 and settled:
+            continue
         if claim.special and claim.directions > 1 and not _handedness_helps(looks, claim.directions - 1):
             continue
-        first = first_look(claim, claim.of(train), known, seed, ends_with.get(claim.directions - 1))
+        first = first_look(claim, claim.of(train), known, seed, ends_with.get(claim.directions - 1), best)
         ends_with[claim.directions] = first
         if first[0][0] < NEARLY_EXACT:
             end = last_look(claim, claim.of(train), claim.of(validation), first, seed)
@@ -202,17 +209,13 @@ def tried(
     clock: Clock,
     tolerance: float,
 ) -> Trial:
-    """Refits, predictor and twins of a claim, and the verdict on them."""
+    """Predictor, twins and refits of a claim, and the verdict on them; no refits where twins rule the claim out."""
     claim, n = end.claim, parts.train.n
     fitted = wide_predictor(end, parts, steps=settings.predictor_steps, seed=seed, clock=clock)
     if fitted.kind is Kind.POLYNOMIAL:  # what is said is what is predicted with
         moved = claim.of_symmetry(Symmetry.from_json(fitted.options["symmetry"]))
         end = replace(end, theta=moved, degree=fitted.options["degree"])
     end = replace(end, theta=representative(claim, claim.gauged(end.theta, n), n))
-    whole = claim.of(Samples.cat([parts.train, parts.validation]).rows(slice(0, SEARCH_SAMPLES)))
-    refits = [
-        aligned(claim, theta, end.theta, n) for theta in refitted(end, whole, settings.refits, seed, clock)
-    ]
     c = compare_wide(end, fitted, parts, plain, seed=seed, clock=clock, given=posed.measured)
     evidence = replace(
         before,
@@ -226,8 +229,13 @@ def tried(
         worst_share=c.worst_share,
         complete=c.complete,
         zero_directions=0,
-        **_pinned(end, refits, n),
     )
+    refits: list[Tensor] = []
+    if evidence.broken is None or evidence.broken.gain <= tolerance:
+        whole = claim.of(Samples.cat([parts.train, parts.validation]).rows(slice(0, SEARCH_SAMPLES)))
+        again = refitted(end, whole, settings.refits, seed, clock)
+        refits = [aligned(claim, theta, end.theta, n) for theta in again]
+        evidence = replace(evidence, **_pinned(end, refits, n))
     symmetry = symmetry_out(posed, claim, end.theta)
     return Trial(end, fitted, c, refits, evidence, *judge(evidence, str(symmetry), tolerance))
 

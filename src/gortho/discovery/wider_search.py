@@ -48,6 +48,8 @@ POLYNOMIAL_STARTS = 3
 WIDE_STEPS, WIDE_SHAKE = 4, 1.0
 #: Rounds of the looks end where a start leaves more than so many times the best one's criterion.
 HOPELESS = 5.0
+#: So far from the best of other claims, after steps with the smallest family, no larger one is tried.
+GIVEN_UP = 20.0
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,17 @@ def projection(
 
 
 def first_look(
-    claim: Claim, train: Samples, known: Sequence[Tensor], seed: int, before: Ends | None = None
+    claim: Claim,
+    train: Samples,
+    known: Sequence[Tensor],
+    seed: int,
+    before: Ends | None = None,
+    best: float = math.inf,
 ) -> Ends:
-    """A few good θ for a claim, by small families: starts, fewer and fewer of them."""
+    """A few good θ for a claim, by small families: starts, fewer and fewer of them.
+
+    ``before`` are ends with one direction less, ``best`` the criterion of other claims: far from it, the look is short.
+    """
     less = [theta for _, theta in before or []]
     ends: Ends = [(0.0, theta) for theta in starts_for(claim, train, list(known), seed, less)]
     exact = _polynomial_look(claim, train, [theta for _, theta in ends], seed)
@@ -105,6 +115,8 @@ def first_look(
         return _space_by_space(start, train, claim, FEW_REFINED, seed)
     for step in FIRST_LOOKS:
         ends = _better(ends, train, claim, step, seed)
+        if step[2] and ends[0][0] > GIVEN_UP * best + NEARLY_EXACT:
+            break
     return ends
 
 
