@@ -14,7 +14,7 @@ import numpy as np
 from gortho.samples import DataError
 
 from .detector import Detector, Particles
-from .writing import by_falling_pt
+from .jets import by_falling_pt
 
 ENERGY, TOP_MASS = 14_000.0, 173.0  # GeV
 JET_RADIUS, PT_RANGE, MAX_ETA, MAX_CONSTITUENTS = 0.8, (550.0, 650.0), 2.0, 200
