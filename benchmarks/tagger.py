@@ -23,8 +23,9 @@ from gortho.toptag import samples
 from gortho.toptag.axes import SPURIONS
 from gortho.toptag.blind import find_form
 from gortho.toptag.frames import hidden_frame, label_free, minkowski_in, seen
+from gortho.toptag.samples import Sample
 from gortho.toptag.tagger import Tagger
-from gortho.toptag.train import Sample, evaluate, stepper, train
+from gortho.toptag.train import evaluate, stepper, train
 
 MODES = {  # name: (fused kernel, compiled, CUDA graph)
     "eager": (False, False, False),

@@ -13,8 +13,9 @@ from gortho.nn import LearnableForm
 from gortho.nn import pairs as kernels
 from gortho.toptag import Jets, metrics
 from gortho.toptag import train as training
+from gortho.toptag.samples import Sample
 from gortho.toptag.tagger import Tagger
-from gortho.toptag.train import Sample, batch_plan, logits, stepper, train
+from gortho.toptag.train import batch_plan, logits, stepper, train
 
 MINKOWSKI = gortho.QuadraticForm.minkowski()
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

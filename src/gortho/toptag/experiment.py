@@ -26,13 +26,12 @@ from gortho.forms import QuadraticForm
 from gortho.nn.form import LearnableForm
 from gortho.toptag import metrics, rivals
 from gortho.toptag.blind import find_form
-from gortho.toptag.frames import hidden_frame, label_free, minkowski_in, seen
-from gortho.toptag.masses import with_masses
+from gortho.toptag.frames import hidden_frame, label_free, minkowski_in, seen, with_masses
 from gortho.toptag.pictures import roc
-from gortho.toptag.samples import share
+from gortho.toptag.samples import Sample, share
 from gortho.toptag.saved import SIZES, detector_axes
 from gortho.toptag.tagger import Tagger
-from gortho.toptag.train import Sample, logits, train
+from gortho.toptag.train import logits, train
 
 KNOWN, GIVEN, UNKNOWN = "gortho, η known", "gortho, η known, beams and time given", "gortho, form unknown"
 MOMENTA, RELATIVE, FLAT = (

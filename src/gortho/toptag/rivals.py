@@ -27,12 +27,9 @@ from torch import Tensor, nn
 from gortho.baselines.augerino import Augmentation
 from gortho.baselines.liegg import LieGG
 from gortho.checkpoints import Ended, History
-from gortho.loop import Run
 from gortho.nn.pairnet import CALIBRATION
-from gortho.processes import OneProcess
-from gortho.steppers import Stepper
-from gortho.toptag.samples import take
-from gortho.toptag.train import Sample, batch_plan, validate
+from gortho.toptag.samples import Sample
+from gortho.toptag.train import train as fit
 
 #: Constituents of `FlatNet`.
 LEADING = 20
@@ -168,7 +165,7 @@ def mlp(inputs: int, width: int, hidden: int, outputs: int) -> nn.Sequential:
 def read_generators(net: Rival, sample: Sample) -> LieGG:
     """LieGG on a trained network: its six generators, read off the logit in float64."""
     exact = copy.deepcopy(net).cpu().double().eval()
-    some = take(sample, slice(LAW_JETS)).to("cpu", torch.float64)
+    some = sample[:LAW_JETS].to("cpu", torch.float64)
     reading = LieGG("scalar")
     reading.analyse(lambda x: exact(x, some.mask), some.x)
     return reading
@@ -186,6 +183,10 @@ class Augmented(nn.Module):
     def x_scale(self) -> Tensor:
         """Tells `logits` where the network lives."""
         return self.net.x_scale
+
+    def calibrate(self, x: Tensor, mask: Tensor) -> None:
+        """Fit the network's units to training jets."""
+        self.net.calibrate(x, mask)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         if self.training:
@@ -233,12 +234,27 @@ def train_augerino(
     generator_lr: float = 1e-2,
 ) -> tuple[Augmented, History, float]:
     """Choose λ in runs of a fifth of the epochs, then train; returns network, history and λ."""
-    train, validation = train.to(device), validation.to(device)
 
     def once(strength: float, epochs: int) -> tuple[Augmented, History]:
         net = Augmented(make(), kind, seed).to(device)
-        net.net.calibrate(train.x, train.mask)
-        history = _fit(net, train, validation, strength, epochs, batch_size, seed, lr, generator_lr)
+        history = fit(
+            net,
+            train,
+            validation,
+            epochs=epochs,
+            batch_size=batch_size,
+            average=0.0,
+            graph=False,
+            seed=seed,
+            progress=False,
+            kinds=[
+                {"params": list(net.net.parameters()), "peak": lr},
+                {"params": list(net.augmentation.parameters()), "peak": generator_lr},
+            ],
+            penalty=lambda: -strength * net.reward(),
+        )
+        if history.how is Ended.INTERRUPTED:
+            raise KeyboardInterrupt
         return net, history
 
     started = time.perf_counter()
@@ -249,39 +265,3 @@ def train_augerino(
     net, history = once(best, epochs)
     history.seconds = time.perf_counter() - started
     return net, history, best
-
-
-def _fit(
-    net: Augmented,
-    train: Sample,
-    validation: Sample,
-    strength: float,
-    epochs: int,
-    batch_size: int,
-    seed: int,
-    lr: float,
-    generator_lr: float,
-) -> History:
-    """Adam in the loop of all; the best state on validation jets is kept."""
-    batch_size = min(batch_size, len(train))
-    kinds = [list(net.net.parameters()), list(net.augmentation.parameters())]
-    groups = [{"params": kind, "peak": peak} for kind, peak in zip(kinds, (lr, generator_lr))]
-    optimizer, fabric = torch.optim.Adam(groups, fused=True), OneProcess(train.x.device)
-
-    def loss(rows: Tensor, key: int) -> Tensor:
-        batch = take(train, rows)
-        score = net(batch.x, batch.mask)
-        return nn.functional.binary_cross_entropy_with_logits(score, batch.label) - strength * net.reward()
-
-    def batches(epoch: int) -> list[tuple[Tensor, int]]:
-        order, lengths = batch_plan(torch.ones(len(train)), batch_size, seed, epoch, 0, False)
-        return list(zip(order.to(train.x.device).split(batch_size), lengths))
-
-    run = Run(net, optimizer, fabric)
-    step = Stepper(optimizer, loss, kinds, fabric=fabric, leave_out=True)
-    with run.until_it_ends(), torch.random.fork_rng(devices=[]):
-        score = lambda net: validate(net, validation)["loss"]  # noqa: E731
-        run.epochs(epochs, batches, step, score, seed=seed, progress=False)
-    if run.history.how is Ended.INTERRUPTED:
-        raise KeyboardInterrupt
-    return run.history

@@ -1,10 +1,11 @@
-"""Jets for training: read from files, or some of them."""
+"""`Sample`: jets for training as padded tensors, read from files, or some of them."""
 
 from __future__ import annotations
 
 import functools
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,40 @@ from torch import Tensor
 from gortho.processes import OneProcess
 from gortho.processes import share as own_share
 from gortho.samples import DataError
-from gortho.toptag.jets import SPLITS, open_jets
-from gortho.toptag.train import Sample
+from gortho.toptag.jets import BLOCK, SPLITS, Jets, open_jets
+
+
+@dataclass
+class Sample:
+    """Jets as padded tensors: momenta ``(M, N, n)``, which of them are real ``(M, N)``, and labels ``(M,)``."""
+
+    x: Tensor
+    mask: Tensor
+    label: Tensor
+
+    @classmethod
+    def of(cls, jets: Jets, rows: Any = slice(None), max_constituents: int = 64) -> Sample:
+        """Chosen rows of `Jets`."""
+        rows = np.atleast_1d(np.arange(len(jets))[rows])
+        if len(rows) == 0:
+            raise ValueError("no jet is selected: give at least one row")
+        pieces = [jets.padded(rows[i : i + BLOCK], max_constituents) for i in range(0, len(rows), BLOCK)]
+        x, mask = (torch.cat(part) for part in zip(*pieces))
+        return cls(x, mask, torch.from_numpy(np.asarray(jets.label[rows], dtype=np.float32)))
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def __getitem__(self, rows: Tensor | slice) -> Sample:
+        return Sample(self.x[rows], self.mask[rows], self.label[rows])
+
+    def __add__(self, other: Sample) -> Sample:
+        pairs = ((self.x, other.x), (self.mask, other.mask), (self.label, other.label))
+        return Sample(*map(torch.cat, pairs))
+
+    def to(self, device: Any, dtype: torch.dtype | None = None) -> Sample:
+        """The same jets elsewhere."""
+        return Sample(self.x.to(device, dtype), self.mask.to(device), self.label.to(device, dtype))
 
 
 def load(
@@ -72,11 +105,6 @@ def _check(sample: Sample, name: str) -> None:
         raise DataError(f"a label of the {name} jets is {other[0]:g}: give 1 for top and 0 for QCD")
 
 
-def take(sample: Sample, rows: Tensor | slice) -> Sample:
-    """Some of the jets."""
-    return Sample(sample.x[rows], sample.mask[rows], sample.label[rows])
-
-
 def share(sample: Sample, fraction: float, seed: int = 0, least: int = 1) -> Sample:
     """A random share of the jets, at least so many, or all if there are fewer."""
     if not 0 < fraction <= 1:
@@ -85,4 +113,4 @@ def share(sample: Sample, fraction: float, seed: int = 0, least: int = 1) -> Sam
     if count == len(sample):
         return sample
     generator = torch.Generator().manual_seed(seed)
-    return take(sample, torch.randperm(len(sample), generator=generator)[:count].sort().values)
+    return sample[torch.randperm(len(sample), generator=generator)[:count].sort().values]

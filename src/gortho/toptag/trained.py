@@ -24,10 +24,10 @@ from gortho.toptag.blind import find_form
 from gortho.toptag.frames import hidden_frame, label_free, minkowski_in, seen
 from gortho.toptag.invariance import Change, broken_directions, invariance
 from gortho.toptag.pictures import draw_roc, roc
-from gortho.toptag.samples import load
+from gortho.toptag.samples import Sample, load
 from gortho.toptag.saved import detector_axes, save_tagger
 from gortho.toptag.tagger import Tagger
-from gortho.toptag.train import Sample, logits, train
+from gortho.toptag.train import logits, train
 
 CHECKPOINT, SETTINGS, START = "checkpoint.safetensors", "settings.json", "start.json"
 
