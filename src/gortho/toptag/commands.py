@@ -231,8 +231,8 @@ def train(
       gortho train toptag jets --learn-form --frame 1 --out blind
       gortho train toptag jets --references 3 --out broken
     """
+    from gortho.toptag.run import TaggerPlan, left_out, metrics_table, run
     from gortho.toptag.saved import SIZES
-    from gortho.toptag.trained import TaggerPlan, left_out, metrics_table, run
 
     chosen = pick_device(device)
     gpu = chosen.type == "cuda"

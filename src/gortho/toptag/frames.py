@@ -6,6 +6,7 @@ Of massless constituents a form shows even without labels (M9); with masses noth
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -47,6 +48,12 @@ def minkowski_in(M: Tensor | None) -> QuadraticForm:
         return eta
     inverse = torch.linalg.inv(M)
     return QuadraticForm(inverse.mT @ eta.matrix @ inverse)
+
+
+def compared(form: QuadraticForm, truth: QuadraticForm) -> dict[str, Any]:
+    """Both forms, and how near they are, as JSON takes it."""
+    matrices = {"form": form.matrix.tolist(), "true form": truth.matrix.tolist()}
+    return {"cos": form.cosine(truth), "d_PA": form.algebra_distance(truth)} | matrices
 
 
 def label_free(sample: Sample) -> QuadraticForm:

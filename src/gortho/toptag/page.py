@@ -9,22 +9,11 @@ from pathlib import Path
 from gortho.experiments.figures import heat_maps
 from gortho.experiments.rows import Row, chance
 from gortho.experiments.tables import markdown, number, of, provenance, spread, write_csv, write_page
-from gortho.toptag.experiment import (
-    BOX,
-    FLAT,
-    GIVEN,
-    KNOWN,
-    LEARNT,
-    MASSIVE,
-    MASSLESS,
-    MOMENTA,
-    READINGS,
-    RELATIVE,
-    UNKNOWN,
-)
+from gortho.toptag.experiment import GIVEN, KNOWN, MASSIVE, MASSLESS, UNKNOWN
 from gortho.toptag.pictures import draw_fractions, draw_roc
+from gortho.toptag.rivals import AUGERINO, FLAT, MOMENTA, READINGS, RELATIVE
 
-ORDER = (KNOWN, GIVEN, UNKNOWN, RELATIVE, MOMENTA, FLAT, *READINGS.values(), BOX, LEARNT)
+ORDER = (KNOWN, GIVEN, UNKNOWN, RELATIVE, MOMENTA, FLAT, *READINGS.values(), *AUGERINO)
 PRINTED = (  # by the paper, for the public reference set
     ("G-Ortho-Nets", "90.44 %", "0.9999", "0.0214"),
     ("LieGG", "83.10 %", "0.9991", "1.0012"),

@@ -11,7 +11,7 @@ from gortho.experiments.figures import pyplot
 from gortho.experiments.rows import read_rows
 from gortho.samples import DataError
 from gortho.toptag import experiment, page
-from gortho.toptag.experiment import FULL, QUICK, QUICK_JETS, Budget, Samples
+from gortho.toptag.experiment import FULL, QUICK, QUICK_JETS, Budget
 from gortho.toptag.jets import open_jets
 from gortho.toptag.samples import load
 
@@ -37,8 +37,10 @@ def reproduce(
     budget = budget or (QUICK if quick else FULL)
     wanted = experiment.jobs("", seeds, budget, parts)  # bad parts are told before jets are read
     paths = list(data) or [_made(out, quick, workers, progress)]
-    samples = load(paths, budget.constituents, *([_at_most(paths)] if quick and data else []))
-    name = f"{', '.join(path.name for path in paths)}: {_counts(samples)}"
+    most = min(QUICK_JETS, sum(len(open_jets(path)) for path in paths)) if quick and data else None
+    samples = load(paths, budget.constituents, most)
+    counts = zip(map(len, samples), ("training", "validation", "test"))
+    name = f"{', '.join(p.name for p in paths)}: {', '.join(f'{n:,} {what}' for n, what in counts)}"
     wanted = experiment.jobs(name, seeds, budget, parts)
     store = out / "toptag.jsonl"
     try:
@@ -56,14 +58,6 @@ def reproduce(
     if not own:
         raise DataError(f"{store} has no rows for these jets and this budget: measure them first")
     return out / "toptag.md"
-
-
-def _counts(samples: Samples) -> str:
-    return ", ".join(f"{len(s):,} {what}" for s, what in zip(samples, ("training", "validation", "test")))
-
-
-def _at_most(paths: Sequence[Path]) -> int:
-    return min(QUICK_JETS, sum(len(open_jets(path)) for path in paths))
 
 
 def _made(out: Path, quick: bool, workers: int, progress: bool) -> Path:

@@ -19,6 +19,7 @@ import copy
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -265,3 +266,20 @@ def train_augerino(
     net, history = once(best, epochs)
     history.seconds = time.perf_counter() - started
     return net, history, best
+
+
+#: Networks that know of no form, by what tables call them, made for a width and a seed.
+NETWORKS: dict[str, Callable[[int, int], Rival]] = {
+    "MLP of leading momenta": FlatNet,
+    "set network, momenta": partial(SetNet, "momenta"),
+    "set network, η and φ about the jet": partial(SetNet, "relative"),
+}
+FLAT, MOMENTA, RELATIVE = NETWORKS
+#: What LieGG reads off each of them, and the generators of Augerino.
+READINGS = dict(
+    zip(
+        NETWORKS,
+        ("LieGG on the MLP", "LieGG on the set network, momenta", "LieGG on the set network, η and φ"),
+    )
+)
+AUGERINO = {"Augerino, box": "box", "Augerino, learnt generators": "learnt"}
