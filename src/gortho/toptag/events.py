@@ -40,15 +40,8 @@ def start_pythia(
         f"PhaseSpace:pTHatMin = {pthat_min}",
         f"6:m0 = {TOP_MASS}",
     ]
-    if top:
-        lines += [
-            "Top:gg2ttbar = on",
-            "Top:qqbar2ttbar = on",
-            "24:onMode = off",
-            "24:onIfAny = 1 2 3 4 5",
-        ]
-    else:
-        lines += ["HardQCD:all = on"]
+    tops = ["Top:gg2ttbar = on", "Top:qqbar2ttbar = on", "24:onMode = off", "24:onIfAny = 1 2 3 4 5"]
+    lines += tops if top else ["HardQCD:all = on"]
     for line in lines:
         if not pythia.readString(line):
             raise RuntimeError(f"Pythia does not take {line!r}")
@@ -99,10 +92,8 @@ def select(
     final = np.flatnonzero(status > 0)
     made = flat.vProd[final]
     vertex = np.stack([ak.to_numpy(ak.fill_none(made[axis], 0.0)) for axis in AXES], axis=1)
-    flow = detector(
-        Particles(event[final], code[final], p[final], ak.to_numpy(flat.p.e)[final], vertex * 1e-3),
-        rng,
-    )
+    energy = ak.to_numpy(flat.p.e)
+    flow = detector(Particles(event[final], code[final], p[final], energy[final], vertex * 1e-3), rng)
     jet_event, jet_p, momenta, jet = leading_jets(flow.event, flow.momentum, len(per_event))
     if top and len(jet_event):
         mother = ak.to_numpy(flat.mother1).astype(np.int64)
@@ -130,9 +121,8 @@ def leading_jets(
     columns = {"px": momentum[:, 0], "py": momentum[:, 1], "pz": momentum[:, 2], "E": energy}
     with quiet():
         objects = ak.unflatten(ak.zip(columns), per_event[busy])
-        sequence = fastjet.ClusterSequence(
-            objects, fastjet.JetDefinition(fastjet.antikt_algorithm, JET_RADIUS)
-        )
+        rule = fastjet.JetDefinition(fastjet.antikt_algorithm, JET_RADIUS)
+        sequence = fastjet.ClusterSequence(objects, rule)
         least = PT_RANGE[0] - 1.0
         jets, parts = sequence.inclusive_jets(min_pt=least), sequence.constituent_index(min_pt=least)
     pt = np.hypot(jets.px, jets.py)
@@ -144,9 +134,10 @@ def leading_jets(
     pt = np.hypot(p[:, 0], p[:, 1])
     eta = np.arcsinh(p[:, 2] / np.where(pt > 0, pt, 1.0))
     good = np.flatnonzero(there & (pt > PT_RANGE[0]) & (pt < PT_RANGE[1]) & (np.abs(eta) < MAX_ETA))
-    chosen = ak.drop_none(parts[good]) if len(good) else parts[good]
-    counts = ak.to_numpy(ak.num(chosen)) if len(good) else np.empty(0, dtype=np.int64)
-    inside = ak.to_numpy(ak.flatten(chosen)) if len(good) else np.empty(0, dtype=np.int64)
+    counts = inside = np.empty(0, dtype=np.int64)
+    if len(good):
+        chosen = ak.drop_none(parts[good])
+        counts, inside = ak.to_numpy(ak.num(chosen)), ak.to_numpy(ak.flatten(chosen))
     jet = np.repeat(np.arange(len(good)), counts)
     return busy[good], p[good], momentum[starts[busy[good]][jet] + inside], jet
 

@@ -139,9 +139,8 @@ class Jets:
         columns = zip(*((part.momenta, part.counts, part.label, part.split_code) for part in parts))
         momenta, counts, label, split = map(np.concatenate, columns)
         known = [part.pthat for part in parts if part.pthat is not None]
-        return cls(
-            momenta, edges(counts), label, split, np.concatenate(known) if len(known) == len(parts) else None
-        )
+        pthat = np.concatenate(known) if len(known) == len(parts) else None
+        return cls(momenta, edges(counts), label, split, pthat)
 
     def __len__(self) -> int:
         return len(self.label)
@@ -233,14 +232,11 @@ class Jets:
         if counts.min() < 1:
             row = int(np.argmin(counts))
             raise DataError(f"jet {row} has {counts[row]} constituents: every jet needs at least one")
-        for what, values, allowed in (
-            ("label", self.label, len(LABELS)),
-            ("split", self.split_code, len(SPLITS)),
-        ):
-            bad = (values < 0) | (values >= allowed)
+        for what, values, names in (("label", self.label, LABELS), ("split", self.split_code, SPLITS)):
+            bad = ~np.isin(values, range(len(names)))
             if bad.any():
                 row = int(np.argmax(bad))
-                raise DataError(f"{what} of jet {row} is {values[row]}: it must be 0 to {allowed - 1}")
+                raise DataError(f"{what} of jet {row} is {values[row]}: it must be 0 to {len(names) - 1}")
         for start in range(0, len(self), BLOCK):
             first = self.offsets[start : start + BLOCK + 1]
             p = np.asarray(self.momenta[first[0] : first[-1]], dtype=np.float64)
