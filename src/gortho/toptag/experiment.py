@@ -159,7 +159,7 @@ def measure(job: Job, samples: Samples, budget: Budget, device: torch.device) ->
         raise KeyboardInterrupt  # half a training is no row
     row: Row = asdict(job) | {
         "training jets": len(training),
-        "parameters": net.parameter_count(),
+        "parameters": sum(p.numel() for p in net.parameters()),
         "seconds": seconds,
         "jets a second": len(training) * len(history.train) / max(history.seconds, 1e-9),
         "epochs": len(history.train),

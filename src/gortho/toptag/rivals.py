@@ -18,7 +18,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -39,6 +39,8 @@ LIMIT = 0.3
 #: Strengths λ to choose from, and transformations to average over in predictions.
 STRENGTHS = (0.003, 0.01, 0.03)
 AVERAGING = 16
+#: Peak learning rates of the network and of the generators with their widths.
+LR, GENERATOR_LR = 3e-3, 1e-2
 #: Jets on which LieGG stacks the law.
 LAW_JETS = 2000
 
@@ -75,10 +77,6 @@ class Rival(nn.Module):
         self.x_scale.fill_(x[mask].square().mean().sqrt())
         values = self.features(torch.where(mask[..., None], x / self.x_scale, 0.0), mask)[mask]
         self.units[0], self.units[1] = values.mean(0), values.std(0).clamp(min=1e-6)
-
-    def parameter_count(self) -> int:
-        """Number of trained numbers."""
-        return sum(p.numel() for p in self.parameters())
 
 
 def spread_out(x: Tensor) -> Tensor:
@@ -137,22 +135,21 @@ class SetNet(Rival):
 class FlatNet(Rival):
     """An MLP of the leading constituents, sorted by pT, one after another."""
 
-    def __init__(self, width: int = 96, seed: int = 0, leading: int = LEADING):
+    def __init__(self, width: int = 96, seed: int = 0):
         super().__init__(12)
-        self.leading = leading
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.layers = mlp(12 * leading, width, 2, 1)
+            self.layers = mlp(12 * LEADING, width, 2, 1)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        return super().forward(x[:, : self.leading], mask[:, : self.leading])
+        return super().forward(x[:, :LEADING], mask[:, :LEADING])
 
     def features(self, x: Tensor, mask: Tensor) -> Tensor:
         return spread_out(x)
 
     def score(self, features: Tensor, mask: Tensor) -> Tensor:
         flat = features.flatten(1)
-        return self.layers(nn.functional.pad(flat, (0, 12 * self.leading - flat.shape[1])))[:, 0]
+        return self.layers(nn.functional.pad(flat, (0, 12 * LEADING - flat.shape[1])))[:, 0]
 
 
 def mlp(inputs: int, width: int, hidden: int, outputs: int) -> nn.Sequential:
@@ -215,10 +212,6 @@ class Augmented(nn.Module):
             basis = basis[widths.argsort(descending=True, stable=True)[:6]]
         return torch.linalg.qr(basis.double().cpu().flatten(1).T)[0].T.reshape(-1, 4, 4)
 
-    def parameter_count(self) -> int:
-        """Number of trained numbers."""
-        return sum(p.numel() for p in self.parameters())
-
 
 def train_augerino(
     make: Callable[[], Rival],
@@ -230,9 +223,6 @@ def train_augerino(
     batch_size: int,
     seed: int = 0,
     device: Any = "cpu",
-    strengths: Sequence[float] = STRENGTHS,
-    lr: float = 3e-3,
-    generator_lr: float = 1e-2,
 ) -> tuple[Augmented, History, float]:
     """Choose λ in runs of a fifth of the epochs, then train; returns network, history and λ."""
 
@@ -249,8 +239,8 @@ def train_augerino(
             seed=seed,
             progress=False,
             kinds=[
-                {"params": list(net.net.parameters()), "peak": lr},
-                {"params": list(net.augmentation.parameters()), "peak": generator_lr},
+                {"params": list(part.parameters()), "peak": peak}
+                for part, peak in ((net.net, LR), (net.augmentation, GENERATOR_LR))
             ],
             penalty=lambda: -strength * net.reward(),
         )
@@ -259,10 +249,8 @@ def train_augerino(
         return net, history
 
     started = time.perf_counter()
-    best = strengths[0]
-    if len(strengths) > 1:
-        trials = {s: once(s, max(1, epochs // 5))[1].best_validation for s in strengths}
-        best = min(trials, key=trials.__getitem__)
+    trials = {s: once(s, max(1, epochs // 5))[1].best_validation for s in STRENGTHS}
+    best = min(trials, key=trials.__getitem__)
     net, history = once(best, epochs)
     history.seconds = time.perf_counter() - started
     return net, history, best
