@@ -46,6 +46,8 @@ class Symmetry:
     """
 
     __slots__ = ("_directions", "_origin", "forms", "skew", "spaces", "special")
+    _directions: Tensor
+    _origin: Tensor | None
     forms: tuple[QuadraticForm, ...]
     spaces: tuple[int, ...]
     special: bool
@@ -141,12 +143,12 @@ class Symmetry:
     @property
     def directions(self) -> Tensor:
         """Fixed directions ``(d, n)``, float64."""
-        return self._directions.clone()  # type: ignore[attr-defined]
+        return self._directions.clone()
 
     @property
     def origin(self) -> Tensor | None:
         """The fixed point ``(n,)``, or None for zero."""
-        c = self._origin  # type: ignore[attr-defined]
+        c = self._origin
         return None if c is None else c.clone()
 
     @property
