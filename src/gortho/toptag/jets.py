@@ -136,6 +136,10 @@ class Jets:
     @classmethod
     def cat(cls, parts: Sequence[Jets]) -> Jets:
         """Jets one after another; hard processes are known where all parts know them."""
+        if not parts:
+            raise DataError("there are no jets to put together: give at least one file")
+        if len(parts) == 1:
+            return parts[0]
         columns = zip(*((part.momenta, part.counts, part.label, part.split_code) for part in parts))
         momenta, counts, label, split = map(np.concatenate, columns)
         known = [part.pthat for part in parts if part.pthat is not None]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,10 +41,6 @@ class Sample:
     def __getitem__(self, rows: Tensor | slice) -> Sample:
         return Sample(self.x[rows], self.mask[rows], self.label[rows])
 
-    def __add__(self, other: Sample) -> Sample:
-        pairs = ((self.x, other.x), (self.mask, other.mask), (self.label, other.label))
-        return Sample(*map(torch.cat, pairs))
-
     def to(self, device: Any, dtype: torch.dtype | None = None) -> Sample:
         """The same jets elsewhere."""
         return Sample(self.x.to(device, dtype), self.mask.to(device), self.label.to(device, dtype))
@@ -60,40 +54,28 @@ def load(
     With ``jets`` that many are picked at random, always the same ones, in the shares that the splits have. Of several
     processes (torchrun) each reads its own part of the training and validation jets, and all of the test jets.
     """
-    sets = [open_jets(Path(path)) for path in paths]
-    rows = [[jets_.split(name) for name in SPLITS] for jets_ in sets]
-    counts = [sum(len(r[s]) for r in rows) for s in range(len(SPLITS))]
-    for name, count in zip(SPLITS, counts):
-        if not count:
-            given = ", ".join(str(path) for path in paths)
+    every = Jets.cat([open_jets(Path(path)) for path in paths])
+    parts = {name: every.split(name) for name in SPLITS}
+    for name, rows in parts.items():
+        if not len(rows):
             raise DataError(
-                f"there are no {name} jets in {given or 'no files'}: give data that has all three splits "
+                f"there are no {name} jets in {', '.join(map(str, paths))}: give data that has all three splits "
                 "(an .npz needs an array split with 0 train, 1 validation, 2 test)"
             )
-    keep = 1.0 if jets is None else jets / sum(counts)
+    keep = 1.0 if jets is None else jets / len(every)
     if keep > 1:
-        raise DataError(f"{jets} jets are asked for and there are {sum(counts)}: ask for at most that many")
-    joined = []
-    for s, (name, count) in enumerate(zip(SPLITS, counts)):
-        wanted = max(1, round(keep * count))
-        some = np.random.default_rng(s).permutation(count)[:wanted]
-        some = np.sort(some if name == "test" else own_share(some, fabric or OneProcess()))
-        parts, first = [], 0
-        for jets_, own in zip(sets, rows):
-            mine = some[(some >= first) & (some < first + len(own[s]))] - first
-            first += len(own[s])
-            if len(mine):
-                parts.append(Sample.of(jets_, own[s][mine], constituents))
-        sample = functools.reduce(operator.add, parts)
-        if sample.label.min() == sample.label.max():
-            raise DataError(f"the {len(sample)} {name} jets are all of one class: give more jets, of both")
-        _check(sample, name)
-        joined.append(sample)
-    return joined[0], joined[1], joined[2]
+        raise DataError(f"{jets} jets are asked for and there are {len(every)}: ask for at most that many")
+    found = []
+    for seed, (name, rows) in enumerate(parts.items()):
+        some = np.random.default_rng(seed).permutation(len(rows))[: max(1, round(keep * len(rows)))]
+        mine = np.sort(some if name == "test" else own_share(some, fabric or OneProcess()))
+        found.append(Sample.of(every, rows[mine], constituents))
+        _check(found[-1], name)
+    return found[0], found[1], found[2]
 
 
 def _check(sample: Sample, name: str) -> None:
-    """What `Jets.verify` would say of values that no training survives."""
+    """What no training survives."""
     good = sample.x.flatten(1).isfinite().all(1)
     if not good.all():
         raise DataError(
@@ -103,6 +85,8 @@ def _check(sample: Sample, name: str) -> None:
     other = sample.label[(sample.label != 0) & (sample.label != 1)]
     if len(other):
         raise DataError(f"a label of the {name} jets is {other[0]:g}: give 1 for top and 0 for QCD")
+    if sample.label.min() == sample.label.max():
+        raise DataError(f"the {len(sample)} {name} jets are all of one class: give more jets, of both")
 
 
 def share(sample: Sample, fraction: float, seed: int = 0, least: int = 1) -> Sample:
