@@ -46,11 +46,11 @@ class Symmetry:
     """
 
     __slots__ = ("_directions", "_origin", "forms", "skew", "spaces", "special")
-    _directions: Tensor
-    _origin: Tensor | None
     forms: tuple[QuadraticForm, ...]
     spaces: tuple[int, ...]
     special: bool
+    _directions: Tensor
+    _origin: Tensor | None
     skew: SkewForm | None
 
     def __init__(
