@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from gortho.baselines.base import form_of_generators, generator_distance
 from gortho.checkpoints import Ended, History
-from gortho.experiments.rows import Row, facts, read_rows, seeds_of
+from gortho.experiments.rows import Row, facts, missing, read_rows, seeds_of
 from gortho.forms import QuadraticForm
 from gortho.nn.form import LearnableForm
 from gortho.toptag import metrics, rivals
@@ -122,23 +122,6 @@ def run(
             rows = measure(job, samples, budget, device)
             with open(store, "a", encoding="utf-8") as file:
                 file.write("".join(json.dumps(row) + "\n" for row in reversed(rows)))
-
-
-def missing(jobs: Sequence[Job], rows: Sequence[Row]) -> list[Job]:
-    """The jobs that no row answers."""
-    done = {_key(row) for row in rows}
-    return [job for job in jobs if _key(asdict(job)) not in done]
-
-
-def select(jobs: Sequence[Job], rows: Sequence[Row]) -> list[Row]:
-    """The rows of these jobs, with what was read off the same networks; each once, the latest."""
-    wanted = {_key(asdict(job)) for job in jobs}
-    wanted |= {_key(asdict(job) | {"method": READINGS[job.method]}) for job in jobs if job.method in READINGS}
-    return list({_key(row): row for row in rows if _key(row) in wanted}.values())
-
-
-def _key(row: Row) -> tuple[Any, ...]:
-    return tuple(row.get(name) for name in Job.__dataclass_fields__)
 
 
 def measure(job: Job, samples: Samples, budget: Budget, device: torch.device) -> list[Row]:

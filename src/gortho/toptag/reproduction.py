@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from gortho.experiments.figures import pyplot
-from gortho.experiments.rows import read_rows
+from gortho.experiments.rows import missing, read_rows, select
 from gortho.samples import DataError
 from gortho.toptag import experiment, page
 from gortho.toptag.experiment import FULL, QUICK, QUICK_JETS, Budget
@@ -50,10 +50,10 @@ def reproduce(
         # Parts that were measured before belong on the page, too.
         every = experiment.jobs(name, seeds, budget)
         rows = read_rows(store)
-        own = experiment.select(every, rows)
+        own = select(every, rows)
         given = "".join(f" {path.name}" for path in data) + (" --quick" if quick else "")
         if own:
-            left = len(experiment.missing(every, rows))
+            left = len(missing(every, rows))
             page.write(own, out, f"gortho reproduce toptag{given} --seeds {seeds}", left)
     if not own:
         raise DataError(f"{store} has no rows for these jets and this budget: measure them first")
