@@ -144,12 +144,12 @@ def summary(directory: Path, out: Path | None, verify: bool, as_json: bool) -> N
     Example:
       gortho data toptag summary jets --out jets.png
     """
-    from .jets import open_jets
+    from .jets import Jets
     from .summary import check_picture, moments, pair_moments, plot, sample, table
 
     if out is not None:
         check_picture(out)
-    jets = open_jets(directory)
+    jets = Jets.open(directory)
     if verify:
         jets.verify()
     if as_json:

@@ -22,6 +22,17 @@ JET_RADIUS, PT_RANGE, MAX_ETA, MAX_CONSTITUENTS = 0.8, (550.0, 650.0), 2.0, 200
 #: half of the time, and costs 0.4 ± 0.2 % of the QCD jets and less than 0.3 % of the tops, with and without MPI.
 VETO_SCALE, VETO_PT = 60.0, 480.0
 AXES = ("px", "py", "pz")
+#: All of this, as the recipe of jets has it.
+CONSTANTS = {
+    "energy": ENERGY,
+    "jet_radius": JET_RADIUS,
+    "pt_range": list(PT_RANGE),
+    "max_eta": MAX_ETA,
+    "max_constituents": MAX_CONSTITUENTS,
+    "top_mass": TOP_MASS,
+    "veto_scale": VETO_SCALE,
+    "veto_pt": VETO_PT,
+}
 
 
 @contextmanager

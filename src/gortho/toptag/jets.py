@@ -83,10 +83,12 @@ class Jets:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Jets:
-        """Jets of a directory that `gortho data toptag` wrote, or of any Parquet file with their columns."""
+        """Jets of a directory that `gortho data toptag` wrote, a Parquet file with their columns, or an .npz."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        if Path(path).suffix == ".npz":
+            return cls.from_npz(path)
         file = _file(Path(path).expanduser())
         try:
             with pq.ParquetFile(file, page_checksum_verification=True) as opened:
@@ -307,11 +309,6 @@ def with_energy(momenta: np.ndarray) -> np.ndarray:
     """(E, px, py, pz) of massless momenta (M, 3), in float64."""
     p = np.asarray(momenta, dtype=np.float64)
     return np.concatenate([np.linalg.norm(p, axis=1, keepdims=True), p], axis=1)
-
-
-def open_jets(path: Path) -> Jets:
-    """A directory that `gortho data toptag` wrote, a Parquet file, or an .npz archive."""
-    return Jets.from_npz(path) if path.suffix == ".npz" else Jets.open(path)
 
 
 def _file(path: Path) -> Path:

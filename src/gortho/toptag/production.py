@@ -21,19 +21,7 @@ from gortho.files import PART, only_writer
 from gortho.samples import DataError
 
 from .detector import Detector
-from .events import (
-    ENERGY,
-    JET_RADIUS,
-    MAX_CONSTITUENTS,
-    MAX_ETA,
-    PT_RANGE,
-    TOP_MASS,
-    VETO_PT,
-    VETO_SCALE,
-    needed,
-    select,
-    start_pythia,
-)
+from .events import CONSTANTS, PT_RANGE, needed, select, start_pythia
 from .jets import FILE, LABELS, Jets, edges, write_jets
 
 SHARD = 5000
@@ -75,18 +63,8 @@ class Production:
         own = asdict(self)
         for name in ("jets", "shard_jets", "shares"):
             del own[name]
-        constants = {
-            "energy": ENERGY,
-            "jet_radius": JET_RADIUS,
-            "pt_range": list(PT_RANGE),
-            "max_eta": MAX_ETA,
-            "max_constituents": MAX_CONSTITUENTS,
-            "top_mass": TOP_MASS,
-            "veto_scale": VETO_SCALE,
-            "veto_pt": VETO_PT,
-            "recipe": RECIPE,
-        }
-        return own | constants | {"versions": {name: version(name) for name in PACKAGES}}
+        packages = {name: version(name) for name in PACKAGES}
+        return own | CONSTANTS | {"recipe": RECIPE, "versions": packages}
 
 
 @dataclass(frozen=True)

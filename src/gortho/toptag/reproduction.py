@@ -12,7 +12,7 @@ from gortho.experiments.rows import missing, read_rows, select
 from gortho.samples import DataError
 from gortho.toptag import experiment, page
 from gortho.toptag.experiment import FULL, QUICK, QUICK_JETS, Budget
-from gortho.toptag.jets import open_jets
+from gortho.toptag.jets import Jets
 from gortho.toptag.samples import load
 
 
@@ -37,7 +37,7 @@ def reproduce(
     budget = budget or (QUICK if quick else FULL)
     wanted = experiment.jobs("", seeds, budget, parts)  # bad parts are told before jets are read
     paths = list(data) or [_made(out, quick, workers, progress)]
-    most = min(QUICK_JETS, sum(len(open_jets(path)) for path in paths)) if quick and data else None
+    most = min(QUICK_JETS, sum(len(Jets.open(path)) for path in paths)) if quick and data else None
     samples = load(paths, budget.constituents, most)
     counts = zip(map(len, samples), ("training", "validation", "test"))
     name = f"{', '.join(p.name for p in paths)}: {', '.join(f'{n:,} {what}' for n, what in counts)}"

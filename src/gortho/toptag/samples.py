@@ -14,7 +14,7 @@ from torch import Tensor
 from gortho.processes import OneProcess
 from gortho.processes import share as own_share
 from gortho.samples import DataError
-from gortho.toptag.jets import BLOCK, SPLITS, Jets, open_jets
+from gortho.toptag.jets import BLOCK, SPLITS, Jets
 
 
 @dataclass
@@ -54,7 +54,7 @@ def load(
     With ``jets`` that many are picked at random, always the same ones, in the shares that the splits have. Of several
     processes (torchrun) each reads its own part of the training and validation jets, and all of the test jets.
     """
-    every = Jets.cat([open_jets(Path(path)) for path in paths])
+    every = Jets.cat([Jets.open(path) for path in paths])
     parts = {name: every.split(name) for name in SPLITS}
     for name, rows in parts.items():
         if not len(rows):
