@@ -300,6 +300,14 @@ def test_rows_of_jets(jets):
     fails(lambda: jets[[]], "at least one row")
 
 
+def test_jets_one_after_another(jets):
+    assert same(Jets.cat([jets[:7], jets[7:8], jets[8:]]), jets)
+    assert np.array_equal(Jets.cat([jets[:7], jets[7:]]).pthat, jets.pthat)
+    unknown = Jets(jets.momenta, jets.offsets, jets.label)
+    assert Jets.cat([jets, unknown]).pthat is None and len(Jets.cat([jets, unknown])) == 60
+    fails(lambda: Jets.cat([]), "at least one file")
+
+
 def test_padding(jets):
     rows = jets.split("test")
     vectors, mask = jets.padded(rows, 5, torch.float64)
