@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint docs dist clean
+.PHONY: demo test explore lint docs dist clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml constraints.txt
@@ -21,6 +21,9 @@ lint: .venv/ready
 
 test: .venv/ready lint  ## lint, types, doctests and all tests that take seconds
 	$(BIN)/python -m pytest src tests -m 'not slow' -n auto --dist worksteal
+
+explore: .venv/ready  ## the properties on new examples, others every day; for a schedule beside that of `make test`
+	GORTHO_HYPOTHESIS=explore $(BIN)/python -m pytest tests -m 'hypothesis and not slow' -n auto --dist worksteal
 
 .venv/docs-ready: .venv/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'

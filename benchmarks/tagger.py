@@ -20,11 +20,11 @@ from torch import Tensor
 import gortho
 from gortho.nn import LearnableForm, kernels, pairs
 from gortho.toptag import samples
-from gortho.toptag.axes import SPURIONS
 from gortho.toptag.blind import find_form
 from gortho.toptag.frames import hidden_frame, label_free, minkowski_in, seen
-from gortho.toptag.tagger import Tagger
-from gortho.toptag.train import Sample, evaluate, stepper, train
+from gortho.toptag.samples import Sample
+from gortho.toptag.tagger import Tagger, detector_axes
+from gortho.toptag.train import evaluate, stepper, train
 
 MODES = {  # name: (fused kernel, compiled, CUDA graph)
     "eager": (False, False, False),
@@ -54,11 +54,8 @@ def make(
     start: gortho.QuadraticForm | None = None,
 ) -> Tagger:
     """A tagger as asked for; M is a hidden frame x → Mx that given directions follow."""
-    vectors = [v for name in SPURIONS for v in SPURIONS[name]] if options.spurions else []
-    spurions = torch.tensor(vectors, dtype=torch.float64).reshape(-1, 4)
-    form: Any = gortho.QuadraticForm.minkowski()
-    if M is not None:
-        spurions, form = spurions @ M.mT, minkowski_in(M)
+    spurions = detector_axes(M) if options.spurions else ()
+    form: Any = minkowski_in(M)
     if options.learn_form:
         form = LearnableForm(4, seed=seed, start=start)
     return Tagger(

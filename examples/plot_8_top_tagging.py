@@ -29,8 +29,9 @@ from sklearn.neural_network import MLPClassifier
 
 import gortho
 from gortho.toptag import Jets
+from gortho.toptag.samples import Sample
 from gortho.toptag.tagger import Tagger
-from gortho.toptag.train import Sample, evaluate, logits, train
+from gortho.toptag.train import evaluate, logits, train
 
 torch.set_num_threads(1)
 try:

@@ -29,7 +29,7 @@ import numpy as np
 
 import gortho
 from gortho.toptag import Jets
-from gortho.toptag.train import Sample
+from gortho.toptag.samples import Sample
 
 here = Path(__file__).parent if "__file__" in globals() else Path.cwd()
 jets = Jets.from_npz(here / "data" / "jets.npz")

@@ -206,3 +206,12 @@ def test_odd_tensors_get_the_sign_of_the_determinant(rep):
 def test_odd_tensors_are_not_built_of_vectors_and_metric():
     with pytest.raises(ValueError, match="tells left from right"):
         Tensor(1, 0, odd=True).terms()
+
+
+@pytest.mark.parametrize("name", ["scalar", "vector", "bilinear", "scalar + vector", "vector + bilinear"])
+def test_values_are_split_and_joined(name):
+    rep = as_rep(name)
+    y = normal(5, *rep.shape(3))
+    parts = rep.split(y, 3)
+    assert [tuple(part.shape[1:]) for part in parts] == [part.shape(3) for part in rep.parts]
+    assert torch.equal(rep.join(parts), y)

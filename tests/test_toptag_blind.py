@@ -6,7 +6,7 @@ import torch
 from gortho import QuadraticForm
 from gortho.toptag.blind import find_form
 from gortho.toptag.frames import hidden_frame, seen
-from gortho.toptag.train import Sample
+from gortho.toptag.samples import Sample
 
 
 def jets(form, count, seed, spread=0.3):

@@ -16,7 +16,6 @@ from gortho.files import only_writer
 from gortho.samples import DataError
 from gortho.toptag import (
     Jets,
-    JetsWriter,
     Production,
     events,
     generate,
@@ -26,6 +25,7 @@ from gortho.toptag import (
     plot,
     production,
     table,
+    write_jets,
 )
 from gortho.toptag import detector as det
 from gortho.toptag.commands import toptag
@@ -300,6 +300,14 @@ def test_rows_of_jets(jets):
     fails(lambda: jets[[]], "at least one row")
 
 
+def test_jets_one_after_another(jets):
+    assert same(Jets.cat([jets[:7], jets[7:8], jets[8:]]), jets)
+    assert np.array_equal(Jets.cat([jets[:7], jets[7:]]).pthat, jets.pthat)
+    unknown = Jets(jets.momenta, jets.offsets, jets.label)
+    assert Jets.cat([jets, unknown]).pthat is None and len(Jets.cat([jets, unknown])) == 60
+    fails(lambda: Jets.cat([]), "at least one file")
+
+
 def test_padding(jets):
     rows = jets.split("test")
     vectors, mask = jets.padded(rows, 5, torch.float64)
@@ -379,18 +387,21 @@ def test_older_directories_and_archives_become_parquet(jets, tmp_path):
 
 def test_a_writer_that_does_not_finish_leaves_what_was_there(jets, tmp_path):
     jets.save(tmp_path / "set")
+    file = tmp_path / "set" / "jets.parquet"
+
+    def broken_by(error):
+        yield jets
+        raise error
+
     for error in (KeyboardInterrupt, DataError):
-        with pytest.raises(error), JetsWriter(tmp_path / "set" / "jets.parquet") as writer:
-            writer.append(jets.momenta, jets.counts, jets.label, jets.split_code)
-            raise error
-    with JetsWriter(tmp_path / "set" / "jets.parquet") as writer:
-        writer.append(jets.momenta, jets.counts, jets.label, jets.split_code)
-        fails(lambda: writer.append(jets.momenta, jets.counts, jets.label, jets.label, jets.label), "pthat")
-        fails(lambda: writer.append(jets.momenta[1:], jets.counts, jets.label, jets.label), "do not fit")
+        with pytest.raises(error):
+            write_jets(file, broken_by(error), {})
+    unknown = Jets(jets.momenta, jets.offsets, jets.label)
+    fails(lambda: write_jets(file, [jets, unknown], {}), "pthat")
+    fails(lambda: write_jets(file, [], {}), "no jets")
+    fails(lambda: write_jets(file / "in", [jets], {}), "is a file: give a directory")
     assert same(Jets.open(tmp_path / "set"), jets)
     assert [file.name for file in (tmp_path / "set").iterdir()] == ["jets.parquet"]
-    with JetsWriter(tmp_path / "set" / "jets.parquet") as writer:
-        fails(lambda: writer.finish({}), "no jets")
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,10 @@ from gortho.toptag.experiment import Budget
 from gortho.toptag.invariance import broken_directions, invariance
 from gortho.toptag.jets import Jets
 from gortho.toptag.reproduction import reproduce
-from gortho.toptag.saved import SIZES, detector_axes, load_tagger, save_tagger
-from gortho.toptag.tagger import Tagger
-from gortho.toptag.train import Sample, train
+from gortho.toptag.samples import Sample
+from gortho.toptag.saved import SIZES, load_tagger, save_tagger
+from gortho.toptag.tagger import Tagger, detector_axes
+from gortho.toptag.train import train
 
 MINKOWSKI = gortho.QuadraticForm.minkowski()
 

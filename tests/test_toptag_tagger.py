@@ -13,8 +13,9 @@ from gortho.nn import LearnableForm
 from gortho.nn import pairs as kernels
 from gortho.toptag import Jets, metrics
 from gortho.toptag import train as training
+from gortho.toptag.samples import Sample
 from gortho.toptag.tagger import Tagger
-from gortho.toptag.train import Sample, batch_plan, logits, stepper, train
+from gortho.toptag.train import batch_plan, logits, stepper, train
 
 MINKOWSKI = gortho.QuadraticForm.minkowski()
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -275,7 +276,7 @@ def test_metrics_at_the_edges():
 def test_samples_are_read_from_jets():
     momenta = np.array([[3.0, 0.0, 4.0], [0.0, 1.0, 0.0], [0.0, 2.0, 0.0]], np.float32)
     table = Jets(momenta, np.array([0, 2, 3]), np.array([1, 0], np.int8))
-    sample = Sample.of(table, [0], 3) + Sample.of(table, [1], 3)
+    sample = Sample.of(Jets.cat([table[1], table[0]]), [1, 0], 3)
     assert sample.x.shape == (2, 3, 4) and sample.mask.sum(1).tolist() == [2, 1]
     assert sample.x[0, 0].tolist() == [5.0, 3.0, 0.0, 4.0] and sample.label.tolist() == [1.0, 0.0]
 

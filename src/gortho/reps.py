@@ -48,6 +48,15 @@ class Rep:
         """The tensors this is a direct sum of."""
         raise NotImplementedError
 
+    def split(self, y: torch.Tensor, n: int) -> list[torch.Tensor]:
+        """The parts of a value, each in its own shape; a tensor is the only part of itself."""
+        return [y]
+
+    def join(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The inverse of `split`."""
+        (only,) = values
+        return only
+
     def size(self, n: int) -> int:
         """Number of components of one value."""
         return prod(self.shape(n))
@@ -245,14 +254,12 @@ class DirectSum(Rep):
         return (sum(part.size(n) for part in self.summands),)
 
     def split(self, y: torch.Tensor, n: int) -> list[torch.Tensor]:
-        """The parts of a value, each in its own shape."""
         if y.ndim == 0 or y.shape[-1] != self.size(n):
             raise ValueError(f"y has shape {tuple(y.shape)}, but values of {self} end in {self.shape(n)}")
         pieces = y.split([part.size(n) for part in self.summands], dim=-1)
         return [piece.reshape((*y.shape[:-1], *part.shape(n))) for piece, part in zip(pieces, self.summands)]
 
     def join(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
-        """The inverse of `split`."""
         flat = [
             v.flatten(v.ndim - part.rank) if part.rank else v[..., None]
             for v, part in zip(values, self.summands)

@@ -40,6 +40,7 @@ class SkewForm:
     """
 
     __slots__ = ("_matrix", "names", "rank", "tolerance")
+    _matrix: Tensor
     names: tuple[str, ...]
     rank: int
     tolerance: float
@@ -47,7 +48,7 @@ class SkewForm:
     def __init__(self, matrix: Any, names: Sequence[str] | None = None, tolerance: float | None = None):
         if isinstance(matrix, SkewForm):
             names, tolerance = names or matrix.names, matrix.tolerance if tolerance is None else tolerance
-            matrix = matrix._matrix  # type: ignore[attr-defined]
+            matrix = matrix._matrix
         tolerance = ZERO_TOLERANCE if tolerance is None else float(tolerance)
         omega = _gauged(checks.square(matrix, "ω").double())
         sizes = torch.linalg.svdvals(omega)
@@ -82,7 +83,7 @@ class SkewForm:
     @property
     def matrix(self) -> Tensor:
         """The gauge-fixed ω as a float64 tensor (a copy)."""
-        return self._matrix.clone()  # type: ignore[attr-defined]
+        return self._matrix.clone()
 
     @property
     def n(self) -> int:
@@ -102,17 +103,17 @@ class SkewForm:
     def __call__(self, x: Any, y: Any) -> Tensor:
         """ω(x, y) for vectors ``(..., n)``."""
         x, y = checks.vectors(x, self.n), checks.vectors(y, self.n, "y")
-        return ((x @ self._matrix.to(x)) * y).sum(-1)  # type: ignore[attr-defined]
+        return ((x @ self._matrix.to(x)) * y).sum(-1)
 
     def gram(self, X: Any) -> Tensor:
         """ω(x_i, x_j) for tuples ``(..., p, n)``, giving skew ``(..., p, p)``."""
         X = checks.vectors(X, self.n, "X")
-        return X @ self._matrix.to(X) @ X.mT  # type: ignore[attr-defined]
+        return X @ self._matrix.to(X) @ X.mT
 
     def in_basis(self, T: Tensor) -> SkewForm:
         """The same form in other coordinates z = Tx: T⁻ᵀωT⁻¹."""
         back = torch.linalg.inv(checks.square(T, "T", self.n).double())
-        return SkewForm(_skew_part(back.mT @ self._matrix @ back), tolerance=self.tolerance)  # type: ignore[attr-defined]
+        return SkewForm(_skew_part(back.mT @ self._matrix @ back), tolerance=self.tolerance)
 
     # Comparison, printing, storing
 

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 from gortho.nn.exact import EquivariantNet
-from gortho.reps import DirectSum
 from gortho.samples.values import Samples
 
 #: A loss of predictions, targets, and weights of the samples (None: all count alike).
@@ -49,9 +48,7 @@ def scaled_mse(net: EquivariantNet) -> Loss:
     rep, n = net.rep, net.n
 
     def loss(prediction: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
-        pairs = [(prediction, target)]
-        if isinstance(rep, DirectSum):
-            pairs = list(zip(rep.split(prediction, n), rep.split(target, n)))
+        pairs = zip(rep.split(prediction, n), rep.split(target, n))
         errors = [
             weighted_mean(((p - t) / net.y_scale[i]).square(), weights) for i, (p, t) in enumerate(pairs)
         ]
@@ -160,9 +157,7 @@ def least_squares(
 
     def residuals(flat: Tensor) -> Tensor:
         prediction = torch.func.functional_call(wide, with_values(flat), few.inputs)
-        pairs = [(prediction, few.y)]
-        if isinstance(wide.rep, DirectSum):
-            pairs = list(zip(wide.rep.split(prediction, wide.n), wide.rep.split(few.y, wide.n)))
+        pairs = zip(wide.rep.split(prediction, wide.n), wide.rep.split(few.y, wide.n))
         parts = [(p - t) / (wide.y_scale[i] * p.numel() ** 0.5) for i, (p, t) in enumerate(pairs)]
         if roots is not None:
             parts = [part * roots.view(-1, *[1] * (part.ndim - 1)) for part in parts]

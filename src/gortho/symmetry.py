@@ -52,6 +52,8 @@ class Symmetry:
     forms: tuple[QuadraticForm, ...]
     spaces: tuple[int, ...]
     special: bool
+    _directions: Tensor
+    _origin: Tensor | None
     skew: SkewForm | None
 
     def __init__(
@@ -150,12 +152,12 @@ class Symmetry:
     @property
     def directions(self) -> Tensor:
         """Fixed directions ``(d, n)``, float64."""
-        return self._directions.clone()  # type: ignore[attr-defined]
+        return self._directions.clone()
 
     @property
     def origin(self) -> Tensor | None:
         """The fixed point ``(n,)``, or None for zero."""
-        c = self._origin  # type: ignore[attr-defined]
+        c = self._origin
         return None if c is None else c.clone()
 
     @property

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from gortho import checks
 from gortho.forms import QuadraticForm
-from gortho.reps import DirectSum, Rep, Vector, as_rep
+from gortho.reps import Rep, Vector, as_rep
 from gortho.symmetry import Symmetry
 
 
@@ -76,8 +76,9 @@ def equivariance_error(
     for g in symmetry.sample(samples, seed, max_boost):
         moved = run(move(g))
         expected = target.act(g if g.ndim == 2 else g[output_space, :n, :n], value)
+        # Parts of a direct sum may have different units, so each is measured by its own scale.
         worst = max(
-            worst, *(_relative(m, e) for m, e in zip(*(_parts(v, target, n) for v in (moved, expected))))
+            worst, *(_relative(m, e) for m, e in zip(*(target.split(v, n) for v in (moved, expected))))
         )
     return worst
 
@@ -117,11 +118,6 @@ def _checked(y: Tensor, count: int, target: Rep, n: int) -> Tensor:
         )
     checks.require_finite(y, "f(x)")
     return y
-
-
-def _parts(y: Tensor, rep: Rep, n: int) -> list[Tensor]:
-    # Parts of a direct sum may have different units, so each is measured by its own scale.
-    return rep.split(y, n) if isinstance(rep, DirectSum) else [y]
 
 
 def _relative(moved: Tensor, expected: Tensor) -> float:

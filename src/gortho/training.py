@@ -64,7 +64,8 @@ def check_data(net: EquivariantNet, x: Any, y: Any, scalars: tuple[Any, Any], we
             raise ValueError("weights must be one number of at least 0 for each sample, and not all 0")
         read["weights"] = w / w.mean()
     X = X[:, None, :] if X.ndim == 2 else X
-    return Samples(**{**read, "x": X}, rep=net.rep, set_like=net.set_like)  # type: ignore[arg-type]
+    point, sample = read["point_scalars"], read["sample_scalars"]
+    return Samples(X, Y, net.rep, point, sample, read["weights"], set_like=net.set_like)
 
 
 def fit(

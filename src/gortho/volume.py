@@ -8,9 +8,10 @@ determinants, without any division.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import combinations, permutations
 from math import comb
 
@@ -72,7 +73,8 @@ def minors(Z: Tensor, m: int) -> Tensor:
         first, last, left, taken = _expansion(Z.shape[-2], Z.shape[-1], size)
         w, rows = w[..., first, :], Z[..., last, :]
         # along the last row, whose entry t has the sign (-1)^(size - 1 - t)
-        w = sum((-1) ** (size - 1 - t) * w[..., left[t]] * rows[..., taken[t]] for t in range(size))  # type: ignore
+        terms = ((-1) ** (size - 1 - t) * w[..., left[t]] * rows[..., taken[t]] for t in range(size))
+        w = reduce(operator.add, terms)
     return w
 
 

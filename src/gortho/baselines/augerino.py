@@ -114,8 +114,9 @@ class Augerino(Method):
         if averaging < 0 or steps < 1 or trial_steps < 1:
             raise ValueError("steps and trial_steps are at least 1, averaging at least 0")
         self.kind, self.steps, self.trial_steps = generators, steps, trial_steps
-        single = isinstance(regularisation, int | float)
-        self.regularisation = (regularisation,) if single else tuple(regularisation)  # type: ignore[arg-type]
+        if isinstance(regularisation, int | float):
+            regularisation = (regularisation,)
+        self.regularisation = tuple(regularisation)
         self.averaging, self.limit, self.width = averaging, limit, width
         self.batch_size, self.lr, self.generator_lr = batch_size, lr, generator_lr
 

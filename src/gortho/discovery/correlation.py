@@ -203,8 +203,7 @@ def scalar_values(samples: Samples) -> Tensor:
     x, y, rep = samples.x, samples.y, samples.rep
     k, n = samples.points, samples.n
     found: list[Tensor] = []
-    parts = rep.split(y, n) if len(rep.parts) > 1 else [y]  # type: ignore[attr-defined]
-    for part, v in zip(rep.parts, parts):
+    for part, v in zip(rep.parts, rep.split(y, n)):
         if part.rank == 0:
             found.append(v[:, None])
         elif part == Vector() and k <= n:

@@ -45,7 +45,9 @@ class Joint:
     @property
     def neurons(self) -> Neurons:
         """The neurons as they are."""
-        return self.projection.family.features.neurons  # type: ignore[union-attr, return-value]
+        features = self.projection.family.features
+        assert isinstance(features, TupleFeatures) and features.neurons is not None
+        return features.neurons
 
     def moved(self, step: Tensor, across: Tensor) -> Joint:
         """The form and the neurons a step away."""

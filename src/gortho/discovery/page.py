@@ -66,7 +66,7 @@ def report_data(found: Discovery) -> ReportData:
         formula=None if found.formula is None else _formula(found.formula),
         names=list(found.names),
         group_name=found.group_of_law,
-        signature=None if form is None else tuple(form.signature),  # type: ignore[arg-type]
+        signature=None if form is None else (*form.signature,),
         matrix=None if form is None else form.matrix.numpy(),
         matrix_low=low,
         matrix_high=high,

@@ -16,6 +16,7 @@ from gortho.discovery.models import paired_p, squared_errors
 from gortho.discovery.projection import LEAST_DAMPING, Projection
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
+from gortho.nn.invariants import Committee
 from gortho.reps import Rep, as_rep
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
@@ -249,6 +250,7 @@ def committee(
     options = {**fitted.options, "members": members}
     whole = build_network(fitted.form, data.rep, options)
     whole.calibrate(data.x, data.y, *data.scalars)
+    assert isinstance(whole.coefficients, Committee)
     units = dict(whole.named_buffers(recurse=False))
     for k in range(members):
         held = torch.zeros(len(data), dtype=torch.bool)
@@ -256,6 +258,6 @@ def committee(
         net = build_network(fitted.form, data.rep, {**fitted.options, "seed": fitted.options["seed"] + 1 + k})
         net.float().load_state_dict(units, strict=False)
         fit_network(net, data.rows(~held), data.rows(held), steps, 5e-3, seed + k, clock, calibrate=False)
-        whole.coefficients.members[k].load_state_dict(net.coefficients.state_dict())  # type: ignore
+        whole.coefficients.members[k].load_state_dict(net.coefficients.state_dict())
         progress((k + 1) / members)
     return Fitted(fitted.form, whole, Kind.COMMITTEE, options)

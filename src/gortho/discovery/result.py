@@ -385,7 +385,9 @@ class Discovery:
             torch.export.save(program, path)
         elif path.suffix == ".onnx":
             try:
-                torch.onnx.export(program, dynamo=True, verbose=False).save(path)  # type: ignore[union-attr]
+                exported = torch.onnx.export(program, dynamo=True, verbose=False)
+                assert exported is not None  # it is None for files that torch writes itself
+                exported.save(path)
             except ModuleNotFoundError as error:
                 raise ImportError(f"ONNX export needs {error.name}: pip install 'gortho[export]'") from None
         else:

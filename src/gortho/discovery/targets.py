@@ -8,7 +8,6 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from gortho.reps import DirectSum
 from gortho.samples.values import Samples
 
 #: Relative errors count from this quantile of the targets' sizes on.
@@ -29,7 +28,7 @@ def prepared(samples: Samples, errors: Errors) -> Samples:
     Tensors keep their targets and get weights.
     """
     rep, y = samples.rep, samples.y
-    parts = rep.split(y, samples.n) if isinstance(rep, DirectSum) else [y]
+    parts = rep.split(y, samples.n)
     done = []
     for part, v in zip(rep.parts, parts):
         if part.rank == 0:
@@ -37,7 +36,7 @@ def prepared(samples: Samples, errors: Errors) -> Samples:
                 v = torch.asinh(v / _positive_quantile(v.abs(), RELATIVE_FROM))
             v = v - v.median()
         done.append(v / v.square().mean().sqrt().clamp_min(1e-300))
-    y = rep.join(done) if isinstance(rep, DirectSum) else done[0]
+    y = rep.join(done)
     done_samples = replace(samples, y=y)
     if errors is Errors.RELATIVE and any(part.rank for part in rep.parts):
         weights = relative_weights(done_samples, done_samples)

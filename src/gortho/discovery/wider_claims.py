@@ -67,19 +67,19 @@ def claims_for(samples: Samples, asked: Asked) -> list[Claim]:
     """The claims to try, from the simplest on."""
     n, k, look_for = samples.n, samples.points, asked.look_for
     one, several = len(samples.rep.parts) == 1, k > 1 and not samples.set_like
-    told = {"axial": asked.axial, "odd": asked.odd and one}
+    told: dict[str, Any] = {"axial": asked.axial, "odd": asked.odd and one}
     found = []
     skew = "skew" in look_for and not samples.set_like and not asked.spaces and not any(told.values())
     if skew and several:
         found.append(Claim("a skew form", skew=True))
     if any(told.values()):
-        found.append(Claim("parity as told", **told))  # type: ignore[arg-type]
+        found.append(Claim("parity as told", **told))
     if "SO" in look_for and one and not any(told.values()):
         found.append(Claim("an axial output", odd=True))
     if "SO" in look_for:
         found.append(Claim("handedness", special=True))
     if "origin" in look_for:
-        found.append(Claim("an origin", origin=True, **told))  # type: ignore[arg-type]
+        found.append(Claim("an origin", origin=True, **told))
     if "spaces" in look_for and several:
         found += [
             Claim(spaces_name(kinds, space), spaces=kinds, output_space=space)
@@ -92,7 +92,7 @@ def claims_for(samples: Samples, asked: Asked) -> list[Claim]:
     if "direction" in look_for:
         counts = {1: "a direction"} | {d: f"{d} directions" for d in range(2, MOST_DIRECTIONS + 1)}
         counts = {d: name for d, name in counts.items() if n - d >= 2}  # else no continuous symmetry is left
-        found += [Claim(name, directions=d, **told) for d, name in counts.items()]  # type: ignore[arg-type]
+        found += [Claim(name, directions=d, **told) for d, name in counts.items()]
         if "SO" in look_for and not any(told.values()):
             found += [
                 Claim(f"{name} and handedness", directions=d, special=True) for d, name in counts.items()

@@ -144,8 +144,7 @@ def _vectors(samples: Samples) -> list[Tensor]:
     """Mean values of vectors and axes of mean values of matrices: made of s where one enters."""
     found: list[Tensor] = []
     rep, n = samples.rep, samples.n
-    parts = rep.split(samples.y, n) if len(rep.parts) > 1 else [samples.y]  # type: ignore[attr-defined]
-    for part, y in zip(rep.parts, parts):
+    for part, y in zip(rep.parts, rep.split(samples.y, n)):
         mean = y.mean(0)
         if part.rank == 1:
             found.append(mean)

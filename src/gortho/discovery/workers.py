@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -46,7 +46,9 @@ def _on_one_thread(function: Callable[..., T], given: tuple[Any, ...]) -> T:
     return function(*given)
 
 
-def as_done(function: Callable[..., T], arguments: Iterable[tuple[Any, ...]], workers: int) -> Iterator[T]:
+def as_done(
+    function: Callable[..., T], arguments: Iterable[tuple[Any, ...]], workers: int
+) -> Generator[T, None, None]:
     """The values of the function as they are done, in any order, on the pool that joblib is set to.
 
     Arguments are taken when a worker is free. Workers of this machine end with the process that started them, and

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from gortho.experiments.rows import Row, as_form
 STYLES = [("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#777777", "v")]
 
 
-def pyplot():  # type: ignore[no-untyped-def]
+def pyplot() -> Any:
     try:
         import matplotlib
     except ModuleNotFoundError:
@@ -59,7 +60,7 @@ def heat_maps(cases: Mapping[str, Sequence[tuple[str, Row]]], path: Path) -> Non
     plt.close(figure)
 
 
-def against_samples(axis, lines: Mapping[str, Sequence[tuple[int, float]]]) -> None:  # type: ignore[no-untyped-def]
+def against_samples(axis: Any, lines: Mapping[str, Sequence[tuple[int, float]]]) -> None:
     """Each seed a dot, the mean over seeds a line, both logarithmic."""
     for (name, points), (colour, marker) in zip(lines.items(), STYLES):
         if not points:

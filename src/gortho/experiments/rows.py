@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -33,6 +33,7 @@ from gortho.tasks.random_laws import formless
 from gortho.testing import equivariance_error
 
 Row = dict[str, Any]
+J = TypeVar("J", bound=Any)
 
 #: Tables use seeds from here on; methods were tuned on smaller ones and on some above a hundred.
 FIRST_SEED = 10
@@ -162,11 +163,12 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
-def missing(jobs: Iterable[Job], rows: Sequence[Row]) -> list[Job]:
-    """The jobs that no row answers."""
-    fields = list(Job.__dataclass_fields__)
-    done = {tuple(row.get(f) for f in fields) for row in rows}
-    return [job for job in jobs if tuple(asdict(job).values()) not in done]
+def missing(jobs: Iterable[J], rows: Sequence[Row]) -> list[J]:
+    """The jobs that no row answers; jobs are dataclasses, whose fields the rows have."""
+    wanted = {job: asdict(job) for job in jobs}
+    names = {tuple(fields) for fields in wanted.values()}
+    done = {tuple(row.get(name) for name in each) for each in names for row in rows}
+    return [job for job, fields in wanted.items() if tuple(fields.values()) not in done]
 
 
 def _worker() -> None:
@@ -212,11 +214,11 @@ def run(jobs: Sequence[Job], path: Path, workers: int = 1, progress: bool = True
     return select(jobs, read_rows(path))
 
 
-def select(jobs: Sequence[Job], rows: Sequence[Row]) -> list[Row]:
+def select(jobs: Sequence[Any], rows: Sequence[Row]) -> list[Row]:
     """The rows that belong to these jobs: same task, samples, seed and so on, each method once, the latest."""
-    fields = [f for f in Job.__dataclass_fields__ if f != "method"]
-    wanted = {tuple(getattr(job, f) for f in fields) for job in jobs}
-    latest = {(row["method"], *(row.get(f) for f in fields)): row for row in rows}
+    names = [name for name in (asdict(jobs[0]) if jobs else ()) if name != "method"]
+    wanted = {tuple(getattr(job, name) for name in names) for job in jobs}
+    latest = {(row["method"], *(row.get(name) for name in names)): row for row in rows}
     return [row for key, row in latest.items() if key[1:] in wanted]
 
 

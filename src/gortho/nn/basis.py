@@ -54,11 +54,11 @@ def used_halves(part: TensorRep, n: int, special: bool, polar: bool, axial: bool
 def joined(part: TensorRep, here: Halves, there: Halves | None) -> Tensor:
     """F(x) from the halves at x and, where some vectors are axial and some polar, at Dx."""
     sign = -1 if part.odd else 1
-    if there is not None:
-        here = tuple(
-            None if a is None or b is None else (a + s * b) / 2 for a, b, s in zip(here, there, (sign, -sign))
-        )  # type: ignore[assignment]
     even, odd = here
+    if there is not None:
+        even, odd = (
+            None if a is None or b is None else (a + s * b) / 2 for a, b, s in zip(here, there, (sign, -sign))
+        )
     if even is None:
         assert odd is not None
         return odd

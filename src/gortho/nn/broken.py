@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
-from gortho.nn.form import FixedForm, FixedVectors
+from gortho.nn.form import FixedForm, FixedVectors, FormModule
 from gortho.nn.units import SMALLEST_SIZE, positive, unit_of
 from gortho.symmetry import Symmetry
 
@@ -52,6 +55,10 @@ class Broken(nn.Module):
     kinds: Tensor
     direction_scale: Tensor
 
+    def _each(self) -> Iterable[FixedForm]:
+        """The forms of the spaces."""
+        return cast("Iterable[FixedForm]", self.forms)
+
     def centred(self, x: Tensor) -> Tensor:
         """x - c, in the frame in which all vectors move together."""
         if self.symmetry.linked:
@@ -59,7 +66,7 @@ class Broken(nn.Module):
         return x if self.symmetry.origin is None else x - self.origin.value
 
     def invariants(
-        self, form: FixedForm, X: Tensor, point: Tensor | None, set_like: bool
+        self, form: FormModule, X: Tensor, point: Tensor | None, set_like: bool
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """The Gram matrix, the vectors to build outputs from, and the scalars of the points.
 
@@ -68,8 +75,7 @@ class Broken(nn.Module):
         if self.several:
             X = X / (self.space_scale @ self.kinds)[:, None]
             blocks = [
-                each.gram((X * kind[:, None])[..., : each.n])  # type: ignore
-                for each, kind in zip(self.forms, self.kinds)
+                each.gram((X * kind[:, None])[..., : each.n]) for each, kind in zip(self._each(), self.kinds)
             ]
             return torch.stack(blocks).sum(0), X[:, self.own, : form.n], point
         if not len(self.symmetry.directions):
@@ -80,8 +86,9 @@ class Broken(nn.Module):
         together = torch.cat([X, fixed], 1)
         return form.gram(together), together, point
 
-    def beside(self, form: FixedForm, X: Tensor, point: Tensor | None) -> tuple[Tensor, Tensor]:
+    def beside(self, form: FormModule, X: Tensor, point: Tensor | None) -> tuple[Tensor, Tensor]:
         """The points of a set with the directions beside them, and their scalars with products ⟨s, x_i⟩."""
+        assert isinstance(form, FixedForm)
         fixed = self.directions.value * self.direction_scale[:, None]
         together = torch.cat([X, fixed.expand(X.shape[0], -1, -1)], 1)
         along = ((X @ form.frame.mT) * form.signs) @ (fixed @ form.frame.mT).mT / form.n**0.5
@@ -90,12 +97,13 @@ class Broken(nn.Module):
     @torch.no_grad()
     def calibrate_spaces(self, X: Tensor) -> None:
         """Give each space a unit of its own: no group mixes them."""
-        for place, (form, kind) in enumerate(zip(self.forms, self.kinds)):
-            self.space_scale[place] = unit_of(form, X[:, kind > 0, : form.n])  # type: ignore
+        for place, (form, kind) in enumerate(zip(self._each(), self.kinds)):
+            self.space_scale[place] = unit_of(form, X[:, kind > 0, : form.n])
 
     @torch.no_grad()
-    def calibrate_directions(self, form: FixedForm, X: Tensor) -> None:
+    def calibrate_directions(self, form: FormModule, X: Tensor) -> None:
         """Give directions a length at which their products with each other and with the vectors are of order one."""
+        assert isinstance(form, FixedForm)
         vectors, directions = X @ form.frame.mT, self.directions.value @ form.frame.mT
         along = ((vectors * form.signs) @ directions.mT).square().mean((0, 1)).sqrt()
         own = (directions.square() * form.signs).sum(1).abs().sqrt()

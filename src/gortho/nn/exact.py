@@ -24,7 +24,7 @@ from gortho.nn.invariants import Committee, Pairing, TupleCoefficients
 from gortho.nn.pairs import sides
 from gortho.nn.sets import LARGE, LargeSetCoefficients, SetCoefficients
 from gortho.nn.units import positive, unit_of
-from gortho.reps import DirectSum, Rep, as_rep
+from gortho.reps import Rep, as_rep
 from gortho.skew import SkewForm
 from gortho.symmetry import Symmetry
 
@@ -239,7 +239,7 @@ class EquivariantNet(nn.Module):
         if self.broken is None:
             gram, vectors = self.form.gram(X), self.form.legs(X)
         else:
-            gram, vectors, point = self.broken.invariants(self.form, X, point, self.set_like)  # type: ignore
+            gram, vectors, point = self.broken.invariants(self.form, X, point, self.set_like)
         coefficients = self.coefficients(gram / self.n**0.5, point, sample)
         return self.basis.assemble(coefficients, vectors, self.form)
 
@@ -247,7 +247,7 @@ class EquivariantNet(nn.Module):
         """The same for large sets, whose Gram matrix is not made."""
         vectors = X
         if self._directions:
-            assert self.broken is not None and isinstance(self.form, FixedForm)
+            assert self.broken is not None
             vectors, point = self.broken.beside(self.form, X, point)
         assert not isinstance(self.form, FixedSkew)  # these take no sets
         left, right = sides(self.form, X)
@@ -270,7 +270,7 @@ class EquivariantNet(nn.Module):
         for i, part in enumerate(self.rep.parts):
             if self._is_number(part):  # only scalars may be shifted
                 scaled[i] = scaled[i] + self.y_shift[i]
-        return self.rep.join(scaled) if isinstance(self.rep, DirectSum) else scaled[0]
+        return self.rep.join(scaled)
 
     def _is_number(self, part: Any) -> bool:
         """Whether no element of the group changes such an output."""
@@ -334,10 +334,9 @@ class EquivariantNet(nn.Module):
             self.broken.calibrate_spaces(X)
         else:
             self.x_scale.fill_(unit_of(self.form, X))
-        if self._directions:
-            self.broken.calibrate_directions(self.form, X / self.x_scale)  # type: ignore
-        parts = self.rep.split(y, self.n) if isinstance(self.rep, DirectSum) else [y]
-        for i, (part, v) in enumerate(zip(self.rep.parts, parts)):
+        if self.broken is not None and self._directions:
+            self.broken.calibrate_directions(self.form, X / self.x_scale)
+        for i, (part, v) in enumerate(zip(self.rep.parts, self.rep.split(y, self.n))):
             self.y_shift[i] = v.mean() if self._is_number(part) else 0.0
             self.y_scale[i] = positive((v - self.y_shift[i]).square().mean().sqrt())
         for s, shift in ((point_scalars, self.point_shift), (sample_scalars, self.sample_shift)):

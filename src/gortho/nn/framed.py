@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import as_form_module
-from gortho.reps import DirectSum
 from gortho.skew import SkewForm
 
 
@@ -65,11 +64,8 @@ class InFrame(nn.Module):
         z = x @ self.W.mT if self.W.ndim == 2 else (x[:, :, None] @ self.W.mT)[:, :, 0]
         y = self.net(z, point_scalars, sample_scalars)
         back = self.back.expand(y.shape[0], -1, -1)
-        if isinstance(self.rep, DirectSum):
-            pieces = [
-                part.act_unchecked(back, v) if part.rank or part.odd else v
-                for part, v in zip(self.rep.parts, self.rep.split(y, self.n))
-            ]
-            return self.unit * self.rep.join(pieces)
-        only = self.rep.parts[0]
-        return self.unit * (only.act_unchecked(back, y) if only.rank or only.odd else y)
+        pieces = [
+            part.act_unchecked(back, v) if part.rank or part.odd else v
+            for part, v in zip(self.rep.parts, self.rep.split(y, self.n))
+        ]
+        return self.unit * self.rep.join(pieces)

@@ -1,5 +1,7 @@
 """Figures of how exactly a form is kept: the interval of the defect, and what is left over against what."""
 
+from functools import partial
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -66,4 +68,4 @@ def profiles(rows: list[ProfileRow]) -> str:
         axes.locator_params(nbins=4)
 
     alt = "What is left over against: " + "; ".join(f"{r.name} ({100 * r.share:.0f} %)" for r in rows)
-    return plots("profiles", alt, [lambda axes, row=row: draw(row, axes) for row in rows])  # type: ignore[misc]
+    return plots("profiles", alt, [partial(draw, row) for row in rows])

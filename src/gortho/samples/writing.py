@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,8 @@ def write(
     path = check_writable(path)
     suffix = path.suffix.lower()
     if suffix == ".npz":
-        np.savez(path, **{"y": y, **more})  # type: ignore[arg-type]
+        arrays: dict[str, Any] = {"y": y, **more}
+        np.savez(path, **arrays)
         return path
     if suffix in (".h5", ".hdf5"):
         import h5py

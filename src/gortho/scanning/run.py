@@ -181,7 +181,7 @@ def _answers(
                 yield target, keys[target.name], options, seed, page
 
         try:
-            with closing(as_done(answer, arguments(), workers)) as answers:  # type: ignore[type-var]
+            with closing(as_done(answer, arguments(), workers)) as answers:
                 for one in answers:
                     left.pop(one.row.target, None)
                     begun.remove(one.row.target)

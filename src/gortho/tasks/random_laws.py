@@ -59,7 +59,7 @@ def random_law(
             values = _functions(u, points**legs, shape, generator)
             coefficients.append(values.reshape(samples, *(points,) * legs))
         parts.append(part.assemble(coefficients, x, lowered, metric))
-    y = rep.join(parts) if len(parts) > 1 else parts[0]  # type: ignore[attr-defined]
+    y = rep.join(parts)
     y = y + noise * y.std() * torch.randn(y.shape, dtype=torch.float64, generator=generator)
     return Task(f"{form.group_name} {output}, {points} point(s), {shape}", x, y, output, form)
 

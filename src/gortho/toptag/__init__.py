@@ -8,17 +8,15 @@
 ([[5.0, 3.0, 0.0, 4.0], [1.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [True, True, False])
 """
 
-from .jets import LABELS, SPLITS, Jets
+from .jets import LABELS, SPLITS, Jets, write_jets
 from .production import Production, generate
 from .reference import import_reference
 from .summary import Moments, PairMoments, moments, pair_moments, plot, table
-from .writing import JetsWriter
 
 __all__ = [
     "LABELS",
     "SPLITS",
     "Jets",
-    "JetsWriter",
     "Moments",
     "PairMoments",
     "Production",
@@ -28,4 +26,5 @@ __all__ = [
     "pair_moments",
     "plot",
     "table",
+    "write_jets",
 ]

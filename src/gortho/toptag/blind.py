@@ -20,7 +20,7 @@ from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm
 from gortho.samples import Samples
 from gortho.samples.labels import one_hot
-from gortho.toptag.train import Sample
+from gortho.toptag.samples import Sample
 
 #: Jets that the form is searched with, at random: more add time, not knowledge.
 MOST = 15_000

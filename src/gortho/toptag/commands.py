@@ -45,6 +45,7 @@ def toptag() -> None:
 )
 @option(
     "--cell-phi",
+    "phi_degrees",
     type=click.FloatRange(1, 90),
     default=5.0,
     metavar="DEGREES",
@@ -71,26 +72,15 @@ def toptag() -> None:
 )
 @option(
     "--splits",
+    "shares",
     default="60,20,20",
+    callback=lambda ctx, option, value: _shares(value),
     metavar="TRAIN,VALIDATION,TEST",
     help="Shares of the splits in percent; whole shards go to one split.",
 )
 @option("--drop-shards", is_flag=True, help="Remove the shards once they are put together.")
 @QUIET
-def generate(
-    out: Path,
-    jets: int,
-    workers: int,
-    seed: int,
-    card: str,
-    cell_phi: float,
-    mpi: bool,
-    pthat_min: float,
-    shard_jets: int,
-    splits: str,
-    drop_shards: bool,
-    quiet: bool,
-) -> None:
+def generate(out: Path, workers: int, drop_shards: bool, quiet: bool, **settings: Any) -> None:
     """Make jets of tops and QCD with Pythia 8 and a fast detector, and write them to the directory OUT.
 
     14 TeV, anti-kT R = 0.8, 550 < pT < 650 GeV, |η| < 2; tops are matched to their three quarks. Interrupted or
@@ -104,17 +94,7 @@ def generate(
     from .production import generate as make
     from .summary import table
 
-    settings = Production(
-        jets=jets,
-        seed=seed,
-        card=card,
-        phi_degrees=cell_phi,
-        mpi=mpi,
-        pthat_min=pthat_min,
-        shard_jets=shard_jets,
-        shares=_shares(splits),
-    )
-    made = make(out, settings, workers, quiet, not drop_shards)
+    made = make(out, Production(**settings), workers, quiet, not drop_shards)
     click.echo(table(made, str(out)))
 
 
@@ -145,11 +125,10 @@ def import_(
     from .summary import table
 
     if [file.suffix for file in files] == [".npz"]:
-        click.echo(table(import_archive(files[0], out), str(out)))
-        return
-    jets = import_reference(
-        files, out, split_by=split_by, sort=sort, check_truth=not no_truth_check, hidden=quiet
-    )
+        jets = import_archive(files[0], out)
+    else:
+        options: dict[str, Any] = {"split_by": split_by, "sort": sort, "check_truth": not no_truth_check}
+        jets = import_reference(files, out, **options, hidden=quiet)
     click.echo(table(jets, str(out)))
 
 
@@ -165,12 +144,12 @@ def summary(directory: Path, out: Path | None, verify: bool, as_json: bool) -> N
     Example:
       gortho data toptag summary jets --out jets.png
     """
-    from .jets import open_jets
+    from .jets import Jets
     from .summary import check_picture, moments, pair_moments, plot, sample, table
 
     if out is not None:
         check_picture(out)
-    jets = open_jets(directory)
+    jets = Jets.open(directory)
     if verify:
         jets.verify()
     if as_json:
@@ -199,12 +178,7 @@ def summary(directory: Path, out: Path | None, verify: bool, as_json: bool) -> N
 @option("--depth", type=click.IntRange(1), help="Message layers, instead of --size.")
 @option("--epochs", type=click.IntRange(1), help="Times through the jets: 10, or 40 on a GPU.")
 @option("--batch-size", type=click.IntRange(1), default=256, help="Jets of a step.")
-@option(
-    "--lr",
-    type=click.FloatRange(0, min_open=True),
-    default=3e-3,
-    help="Peak learning rate.",
-)
+@option("--lr", type=click.FloatRange(0, min_open=True), default=3e-3, help="Peak learning rate.")
 @option("--seed", type=click.IntRange(0), default=0, help="Same seed, same tagger.")
 @option("--learn-form", is_flag=True, help="Nobody tells the form: it is found from the labels.")
 @option("--frame", type=click.IntRange(0), metavar="SEED", help="Hide the momenta in a random frame.")
@@ -257,8 +231,8 @@ def train(
       gortho train toptag jets --learn-form --frame 1 --out blind
       gortho train toptag jets --references 3 --out broken
     """
+    from gortho.toptag.run import TaggerPlan, left_out, metrics_table, run
     from gortho.toptag.saved import SIZES
-    from gortho.toptag.trained import TaggerPlan, left_out, metrics_table, run
 
     chosen = pick_device(device)
     gpu = chosen.type == "cuda"

@@ -14,7 +14,7 @@ import numpy as np
 from gortho.samples import DataError
 
 from .detector import Detector, Particles
-from .writing import by_falling_pt
+from .jets import by_falling_pt
 
 ENERGY, TOP_MASS = 14_000.0, 173.0  # GeV
 JET_RADIUS, PT_RANGE, MAX_ETA, MAX_CONSTITUENTS = 0.8, (550.0, 650.0), 2.0, 200
@@ -22,6 +22,17 @@ JET_RADIUS, PT_RANGE, MAX_ETA, MAX_CONSTITUENTS = 0.8, (550.0, 650.0), 2.0, 200
 #: half of the time, and costs 0.4 ± 0.2 % of the QCD jets and less than 0.3 % of the tops, with and without MPI.
 VETO_SCALE, VETO_PT = 60.0, 480.0
 AXES = ("px", "py", "pz")
+#: All of this, as the recipe of jets has it.
+CONSTANTS = {
+    "energy": ENERGY,
+    "jet_radius": JET_RADIUS,
+    "pt_range": list(PT_RANGE),
+    "max_eta": MAX_ETA,
+    "max_constituents": MAX_CONSTITUENTS,
+    "top_mass": TOP_MASS,
+    "veto_scale": VETO_SCALE,
+    "veto_pt": VETO_PT,
+}
 
 
 @contextmanager
@@ -40,15 +51,8 @@ def start_pythia(
         f"PhaseSpace:pTHatMin = {pthat_min}",
         f"6:m0 = {TOP_MASS}",
     ]
-    if top:
-        lines += [
-            "Top:gg2ttbar = on",
-            "Top:qqbar2ttbar = on",
-            "24:onMode = off",
-            "24:onIfAny = 1 2 3 4 5",
-        ]
-    else:
-        lines += ["HardQCD:all = on"]
+    tops = ["Top:gg2ttbar = on", "Top:qqbar2ttbar = on", "24:onMode = off", "24:onIfAny = 1 2 3 4 5"]
+    lines += tops if top else ["HardQCD:all = on"]
     for line in lines:
         if not pythia.readString(line):
             raise RuntimeError(f"Pythia does not take {line!r}")
@@ -99,10 +103,8 @@ def select(
     final = np.flatnonzero(status > 0)
     made = flat.vProd[final]
     vertex = np.stack([ak.to_numpy(ak.fill_none(made[axis], 0.0)) for axis in AXES], axis=1)
-    flow = detector(
-        Particles(event[final], code[final], p[final], ak.to_numpy(flat.p.e)[final], vertex * 1e-3),
-        rng,
-    )
+    energy = ak.to_numpy(flat.p.e)
+    flow = detector(Particles(event[final], code[final], p[final], energy[final], vertex * 1e-3), rng)
     jet_event, jet_p, momenta, jet = leading_jets(flow.event, flow.momentum, len(per_event))
     if top and len(jet_event):
         mother = ak.to_numpy(flat.mother1).astype(np.int64)
@@ -130,9 +132,8 @@ def leading_jets(
     columns = {"px": momentum[:, 0], "py": momentum[:, 1], "pz": momentum[:, 2], "E": energy}
     with quiet():
         objects = ak.unflatten(ak.zip(columns), per_event[busy])
-        sequence = fastjet.ClusterSequence(
-            objects, fastjet.JetDefinition(fastjet.antikt_algorithm, JET_RADIUS)
-        )
+        rule = fastjet.JetDefinition(fastjet.antikt_algorithm, JET_RADIUS)
+        sequence = fastjet.ClusterSequence(objects, rule)
         least = PT_RANGE[0] - 1.0
         jets, parts = sequence.inclusive_jets(min_pt=least), sequence.constituent_index(min_pt=least)
     pt = np.hypot(jets.px, jets.py)
@@ -144,9 +145,10 @@ def leading_jets(
     pt = np.hypot(p[:, 0], p[:, 1])
     eta = np.arcsinh(p[:, 2] / np.where(pt > 0, pt, 1.0))
     good = np.flatnonzero(there & (pt > PT_RANGE[0]) & (pt < PT_RANGE[1]) & (np.abs(eta) < MAX_ETA))
-    chosen = ak.drop_none(parts[good]) if len(good) else parts[good]
-    counts = ak.to_numpy(ak.num(chosen)) if len(good) else np.empty(0, dtype=np.int64)
-    inside = ak.to_numpy(ak.flatten(chosen)) if len(good) else np.empty(0, dtype=np.int64)
+    counts = inside = np.empty(0, dtype=np.int64)
+    if len(good):
+        chosen = ak.drop_none(parts[good])
+        counts, inside = ak.to_numpy(ak.num(chosen)), ak.to_numpy(ak.flatten(chosen))
     jet = np.repeat(np.arange(len(good)), counts)
     return busy[good], p[good], momentum[starts[busy[good]][jet] + inside], jet
 

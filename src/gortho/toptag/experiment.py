@@ -10,7 +10,7 @@ import json
 import math
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,32 +21,20 @@ from tqdm import tqdm
 
 from gortho.baselines.base import form_of_generators, generator_distance
 from gortho.checkpoints import Ended, History
-from gortho.experiments.rows import Row, facts, read_rows, seeds_of
+from gortho.experiments.rows import Row, facts, missing, read_rows, seeds_of
 from gortho.forms import QuadraticForm
 from gortho.nn.form import LearnableForm
 from gortho.toptag import metrics, rivals
 from gortho.toptag.blind import find_form
-from gortho.toptag.frames import hidden_frame, label_free, minkowski_in, seen
-from gortho.toptag.masses import with_masses
+from gortho.toptag.frames import compared, hidden_frame, label_free, minkowski_in, seen, with_masses
 from gortho.toptag.pictures import roc
-from gortho.toptag.samples import share
-from gortho.toptag.saved import SIZES, detector_axes
-from gortho.toptag.tagger import Tagger
-from gortho.toptag.train import Sample, logits, train
+from gortho.toptag.rivals import AUGERINO, MOMENTA, NETWORKS, READINGS, RELATIVE
+from gortho.toptag.samples import Sample, share
+from gortho.toptag.saved import SIZES
+from gortho.toptag.tagger import Tagger, detector_axes
+from gortho.toptag.train import logits, train
 
 KNOWN, GIVEN, UNKNOWN = "gortho, η known", "gortho, η known, beams and time given", "gortho, form unknown"
-MOMENTA, RELATIVE, FLAT = (
-    "set network, momenta",
-    "set network, η and φ about the jet",
-    "MLP of leading momenta",
-)
-BOX, LEARNT = "Augerino, box", "Augerino, learnt generators"
-#: LieGG is read off each network that knows of no form.
-READINGS = {
-    FLAT: "LieGG on the MLP",
-    MOMENTA: "LieGG on the set network, momenta",
-    RELATIVE: "LieGG on the set network, η and φ",
-}
 MASSLESS, MASSIVE = "massless", "pions and kaons"
 #: Fractions of the jets are validated on the same fraction, at least so many.
 LEAST_VALIDATION = 500
@@ -97,7 +85,7 @@ PARTS: dict[str, list[tuple[str, str, bool]]] = {
     "known": [(KNOWN, MASSLESS, False), (GIVEN, MASSLESS, False)],
     "unknown": [(UNKNOWN, MASSLESS, True)],
     "massive": [(KNOWN, MASSIVE, False), (UNKNOWN, MASSIVE, True)],
-    "baselines": [(method, MASSLESS, False) for method in (FLAT, MOMENTA, RELATIVE, BOX, LEARNT)],
+    "baselines": [(method, MASSLESS, False) for method in (*NETWORKS, *AUGERINO)],
     "fractions": [(method, MASSLESS, False) for method in (KNOWN, GIVEN, MOMENTA, RELATIVE)],
 }
 
@@ -136,23 +124,6 @@ def run(
                 file.write("".join(json.dumps(row) + "\n" for row in reversed(rows)))
 
 
-def missing(jobs: Sequence[Job], rows: Sequence[Row]) -> list[Job]:
-    """The jobs that no row answers."""
-    done = {_key(row) for row in rows}
-    return [job for job in jobs if _key(asdict(job)) not in done]
-
-
-def select(jobs: Sequence[Job], rows: Sequence[Row]) -> list[Row]:
-    """The rows of these jobs, with what was read off the same networks; each once, the latest."""
-    wanted = {_key(asdict(job)) for job in jobs}
-    wanted |= {_key(asdict(job) | {"method": READINGS[job.method]}) for job in jobs if job.method in READINGS}
-    return list({_key(row): row for row in rows if _key(row) in wanted}.values())
-
-
-def _key(row: Row) -> tuple[Any, ...]:
-    return tuple(row.get(name) for name in Job.__dataclass_fields__)
-
-
 def measure(job: Job, samples: Samples, budget: Budget, device: torch.device) -> list[Row]:
     """Train, then test; a second row where LieGG is read off the network."""
     training, validation, test = samples
@@ -164,22 +135,21 @@ def measure(job: Job, samples: Samples, budget: Budget, device: torch.device) ->
     if M is not None:
         training, validation, test = (seen(s, M) for s in (training, validation, test))
     truth = minkowski_in(M)
-    fit = Fit(job, budget, training, validation, device, truth, M)
     began = time.perf_counter()
-    net, history, form, generators = fit()
+    net, history, form, generators, notes = fit(job, budget, training, validation, device, truth, M)
     seconds = time.perf_counter() - began
     if history.how is Ended.INTERRUPTED:
         raise KeyboardInterrupt  # half a training is no row
     row: Row = asdict(job) | {
         "training jets": len(training),
-        "parameters": net.parameter_count(),
+        "parameters": sum(p.numel() for p in net.parameters()),
         "seconds": seconds,
         "jets a second": len(training) * len(history.train) / max(history.seconds, 1e-9),
         "epochs": len(history.train),
         "best epoch": history.best_epoch + 1,
         "ended": history.ended,
         "steps left out": history.left_out,
-        "notes": fit.notes,
+        "notes": notes,
     }
     label, score = test.label.cpu().numpy(), logits(net, test).numpy()
     row |= metrics.summary(label, score) | {"roc": roc(label, score)}
@@ -199,80 +169,52 @@ def measure(job: Job, samples: Samples, budget: Budget, device: torch.device) ->
 def _found(form: QuadraticForm | None, generators: Tensor | None, truth: QuadraticForm) -> Row:
     """How near a form, or generators and the form that they keep best, come to the truth."""
     if generators is not None:
-        form, distance = form_of_generators(generators), generator_distance(generators, truth)
-    elif form is not None:
-        distance = form.algebra_distance(truth)
-    else:
-        return {"cos": None, "d_PA": None, "form": None, "true form": truth.matrix.tolist()}
-    matrices = {"form": form.matrix.tolist(), "true form": truth.matrix.tolist()}
-    return {"cos": form.cosine(truth), "d_PA": distance} | matrices
+        form = form_of_generators(generators)
+        return compared(form, truth) | {"d_PA": generator_distance(generators, truth)}
+    if form is not None:
+        return compared(form, truth)
+    return {"cos": None, "d_PA": None, "form": None, "true form": truth.matrix.tolist()}
 
 
-class Fit:
-    """One training with the budget that all methods have."""
-
-    def __init__(
-        self,
-        job: Job,
-        budget: Budget,
-        training: Sample,
-        validation: Sample,
-        device: torch.device,
-        truth: QuadraticForm,
-        M: Tensor | None,
-    ):
-        self.job, self.training, self.validation = job, training, validation
-        self.device, self.truth, self.M, self.shape = device, truth, M, SIZES[budget.size]
-        self.batch_size = min(budget.batch_size, max(16, len(training) // 8))
-        steps = max(1, len(training) // self.batch_size)
-        self.epochs = max(budget.epochs, math.ceil(budget.least_steps / steps))
-        self.width = rival_width(budget.size)
-        self.notes: dict[str, Any] = {}
-
-    def __call__(self) -> tuple[Any, History, QuadraticForm | None, Tensor | None]:
-        """Network, history, and the form or the generators that were learnt."""
-        method, seed = self.job.method, self.job.seed
-        nets: dict[str, Callable[[], Any]] = {
-            KNOWN: lambda: Tagger(self.truth, **self.shape, seed=seed),
-            GIVEN: lambda: Tagger(self.truth, **self.shape, spurions=detector_axes(self.M), seed=seed),
-            UNKNOWN: self.unknown,
-            MOMENTA: lambda: rivals.SetNet("momenta", self.width, seed),
-            RELATIVE: lambda: rivals.SetNet("relative", self.width, seed),
-            FLAT: lambda: rivals.FlatNet(self.width, seed),
-        }
-        if method in nets:
-            net = nets[method]().to(self.device)
-            history = train(
-                net,
-                self.training,
-                self.validation,
-                epochs=self.epochs,
-                batch_size=self.batch_size,
-                bucket=self.device.type == "cpu",
-                seed=seed,
-                progress=False,
-            )
-            return net, history, net.form.value() if method == UNKNOWN else None, None
-        augmented, history, strength = rivals.train_augerino(
-            lambda: rivals.FlatNet(self.width, seed),
-            "box" if method == BOX else "learnt",
-            self.training,
-            self.validation,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            seed=seed,
-            device=self.device,
+def fit(
+    job: Job,
+    budget: Budget,
+    training: Sample,
+    validation: Sample,
+    device: torch.device,
+    truth: QuadraticForm,
+    M: Tensor | None,
+) -> tuple[Any, History, QuadraticForm | None, Tensor | None, dict[str, Any]]:
+    """Train with the budget that all methods have: network, history, form or generators that were learnt, notes."""
+    method, seed, shape, width = job.method, job.seed, SIZES[budget.size], rival_width(budget.size)
+    batch_size = min(budget.batch_size, max(16, len(training) // 8))
+    steps = max(1, len(training) // batch_size)
+    epochs = max(budget.epochs, math.ceil(budget.least_steps / steps))
+    options: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "seed": seed}
+    notes: dict[str, Any] = {}
+    if method in AUGERINO:
+        augmented, history, notes["lambda"] = rivals.train_augerino(
+            lambda: rivals.FlatNet(width, seed),
+            AUGERINO[method],
+            training,
+            validation,
+            **options,
+            device=device,
         )
-        self.notes["lambda"] = strength
-        return augmented, history, None, augmented.generators()
-
-    def unknown(self) -> Tagger:
-        """A tagger whose form starts at what the labels say, and is learnt on."""
+        return augmented, history, None, augmented.generators(), notes
+    net: Any
+    if method in NETWORKS:
+        net = NETWORKS[method](width, seed)
+    elif method == UNKNOWN:  # the form starts at what the labels say, and is learnt on
         began = time.perf_counter()
-        start = find_form(self.training)
-        self.notes |= {"start d_PA": start.algebra_distance(self.truth)}
-        self.notes |= {"start seconds": time.perf_counter() - began}
-        return Tagger(LearnableForm(4, start=start), **self.shape, seed=self.job.seed)
+        start = find_form(training)
+        notes = {"start d_PA": start.algebra_distance(truth), "start seconds": time.perf_counter() - began}
+        net = Tagger(LearnableForm(4, start=start), **shape, seed=seed)
+    else:
+        net = Tagger(truth, **shape, spurions=detector_axes(M) if method == GIVEN else (), seed=seed)
+    bucket = device.type == "cpu"
+    history = train(net.to(device), training, validation, **options, bucket=bucket, progress=False)
+    return net, history, net.form.value() if method == UNKNOWN else None, None, notes
 
 
 def rival_width(size: str) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -16,9 +16,9 @@ from torch import Tensor
 
 from gortho.forms import QuadraticForm
 from gortho.symmetry import Symmetry
-from gortho.toptag.samples import take
+from gortho.toptag.samples import Sample
 from gortho.toptag.tagger import Tagger
-from gortho.toptag.train import Sample, logits
+from gortho.toptag.train import logits, losses
 
 #: Largest rapidities that scores are compared under, jets looked at, and transformations for each.
 BOOSTS = (0.5, 1.0, 2.0)
@@ -43,14 +43,14 @@ class Change:
 def invariance(net: Tagger, sample: Sample, truth: QuadraticForm, seed: int = 0) -> list[Change]:
     """Changes of scores under the tagger's own group, the true one, and what leaves its references in place."""
     exact = copy.deepcopy(net).cpu().double()
-    some = take(sample, slice(JETS)).to("cpu", torch.float64)
+    some = sample[:JETS].to("cpu", torch.float64)
     before = logits(exact, some)
     spread = float(before.std())
     own = _own_form(exact)
     found: list[Change] = []
 
     def measure(group: str, boost: float | None, transformations: Tensor) -> None:
-        moved = [logits(exact, Sample(some.x @ g.mT, some.mask, some.label)) for g in transformations]
+        moved = [logits(exact, replace(some, x=some.x @ g.mT)) for g in transformations]
         change = (torch.stack(moved) - before).abs()
         found.append(Change(group, boost, float(change.median()), float(change.max()), spread))
 
@@ -74,12 +74,6 @@ def _own_form(exact: Tagger) -> QuadraticForm:
     return QuadraticForm(exact.form.matrix().detach().double().cpu())
 
 
-def _losses(net: Tagger, sample: Sample) -> Tensor:
-    """Cross entropy jet by jet."""
-    score, label = logits(net, sample).double(), sample.label.cpu().double()
-    return torch.nn.functional.binary_cross_entropy_with_logits(score, label, reduction="none")
-
-
 def _cost(after: Tensor, before: Tensor) -> tuple[float, float]:
     """Mean growth of the loss with its standard error, jets paired."""
     growth = after - before
@@ -96,20 +90,20 @@ def broken_directions(net: Tagger, validation: Sample, seed: int = 0) -> dict[st
     if net.learnt is None:
         return {"references": [], "broken": None, "words": "No references were learnt."}
     kept = net.learnt.detach().clone()
-    before = _losses(net, validation)
+    before = losses(net, validation)
     own = _own_form(copy.deepcopy(net).cpu().double())
     turns = own.group().sample(TRANSFORMATIONS, seed, 1.0).to(kept)
     try:
         turned = []
         for g in turns:
             net.learnt.copy_(kept @ g.mT)
-            turned.append(_losses(net, validation))
+            turned.append(losses(net, validation))
         cost, error = _cost(torch.stack(turned).mean(0), before)
         each = []
         for k, vector in enumerate(kept.double().cpu()):
             net.learnt.copy_(kept)
             net.learnt[k] = 0.0
-            off, off_error = _cost(_losses(net, validation), before)
+            off, off_error = _cost(losses(net, validation), before)
             size = float(vector.norm())
             square = float(own(vector)) / max(size**2, 1e-300)
             each.append(

@@ -7,18 +7,21 @@ reads it. How the jets came to be is JSON in the metadata of the schema, under "
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gortho.files import whole
 from gortho.samples import DataError
 from gortho.samples.errors import missing
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import torch
 
 SPLITS = ("train", "validation", "test")
@@ -80,10 +83,12 @@ class Jets:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Jets:
-        """Jets of a directory that `gortho data toptag` wrote, or of any Parquet file with their columns."""
+        """Jets of a directory that `gortho data toptag` wrote, a Parquet file with their columns, or an .npz."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        if Path(path).suffix == ".npz":
+            return cls.from_npz(path)
         file = _file(Path(path).expanduser())
         try:
             with pq.ParquetFile(file, page_checksum_verification=True) as opened:
@@ -95,25 +100,21 @@ class Jets:
                 raise DataError(f"{file}: {missing('column', column, table.column_names)}")
         try:
             lists = [table[name].combine_chunks().cast(pa.list_(pa.float32())) for name in COMPONENTS]
-            offsets = [np.asarray(part.offsets, dtype=np.int64) for part in lists]
-            if any(not np.array_equal(o - o[0], offsets[0] - offsets[0][0]) for o in offsets):
-                raise DataError(f"{file}: px, py and pz have lists of different lengths: write it again")
-            momenta = np.stack([np.asarray(part.flatten()) for part in lists], axis=1)
+            counts = [np.diff(np.asarray(part.offsets, dtype=np.int64)) for part in lists]
+            momenta = [np.asarray(part.flatten()) for part in lists]
             numbers = {
                 name: np.asarray(table[name].combine_chunks()).astype(dtype)
                 for name, dtype in NUMBERS.items()
                 if name in table.column_names
             }
         except (pa.ArrowException, ValueError, TypeError) as error:
-            raise (
-                error
-                if isinstance(error, DataError)
-                else DataError(
-                    f"{file} does not hold jets ({error}): px, py, pz are lists of numbers, label and split numbers"
-                )
+            raise DataError(
+                f"{file} does not hold jets ({error}): px, py, pz are lists of numbers, label and split numbers"
             ) from None
+        if any(not np.array_equal(other, counts[0]) for other in counts):
+            raise DataError(f"{file}: px, py and pz have lists of different lengths: write it again")
         meta = json.loads(told.get(META, b"{}"))
-        return cls(momenta, offsets[0] - offsets[0][0], meta=meta, name=str(file), **numbers)
+        return cls(np.stack(momenta, axis=1), edges(counts[0]), meta=meta, name=str(file), **numbers)
 
     @classmethod
     def from_npz(cls, path: str | os.PathLike[str]) -> Jets:
@@ -133,6 +134,19 @@ class Jets:
             if name not in arrays:
                 raise DataError(f"{path.name} has no array {name!r}: it must have momenta, offsets, label")
         return cls(**arrays, meta={"source": path.name}, name=path.name)
+
+    @classmethod
+    def cat(cls, parts: Sequence[Jets]) -> Jets:
+        """Jets one after another; hard processes are known where all parts know them."""
+        if not parts:
+            raise DataError("there are no jets to put together: give at least one file")
+        if len(parts) == 1:
+            return parts[0]
+        columns = zip(*((part.momenta, part.counts, part.label, part.split_code) for part in parts))
+        momenta, counts, label, split = map(np.concatenate, columns)
+        known = [part.pthat for part in parts if part.pthat is not None]
+        pthat = np.concatenate(known) if len(known) == len(parts) else None
+        return cls(momenta, edges(counts), label, split, pthat)
 
     def __len__(self) -> int:
         return len(self.label)
@@ -158,7 +172,7 @@ class Jets:
         if len(rows) == 0:
             raise DataError("no jet is selected: give at least one row")
         counts = self.counts[rows]
-        offsets = np.concatenate([[0], np.cumsum(counts)])
+        offsets = edges(counts)
         inside = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
         momenta = self.momenta[np.repeat(self.offsets[rows], counts) + inside]
         pthat = None if self.pthat is None else self.pthat[rows]
@@ -192,29 +206,31 @@ class Jets:
         """Momenta of the jets themselves, (len, 4) as E, px, py, pz."""
         result = np.empty((len(self), 4))
         for start in range(0, len(self), block):
-            edges = self.offsets[start : start + block + 1]
-            p = with_energy(self.momenta[edges[0] : edges[-1]])
-            sums = np.concatenate([np.zeros((1, 4)), np.cumsum(p, axis=0)])[edges - edges[0]]
+            at = self.offsets[start : start + block + 1]
+            p = with_energy(self.momenta[at[0] : at[-1]])
+            sums = np.concatenate([np.zeros((1, 4)), np.cumsum(p, axis=0)])[at - at[0]]
             result[start : start + block] = np.diff(sums, axis=0)
         return result
 
+    def table(self) -> pa.Table:
+        """Jets as an Arrow table with a row for each."""
+        import pyarrow as pa
+
+        offsets = pa.array(self.offsets, pa.int32())
+        columns = {
+            name: pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(p, dtype=np.float32)))
+            for name, p in zip(COMPONENTS, self.momenta.T)
+        }
+        for name, values in zip(NUMBERS, (self.label, self.split_code, self.pthat)):
+            if values is not None:
+                columns[name] = pa.array(np.asarray(values, dtype=NUMBERS[name]))
+        return pa.table(columns)
+
     def save(self, path: str | os.PathLike[str], **meta: Any) -> Jets:
-        """Write to a directory, and open it."""
-        self.write(Path(path).expanduser() / FILE, **meta)
+        """Write to a directory, with more to say about the jets, and open it."""
+        blocks = (self[start : start + BLOCK] for start in range(0, len(self), BLOCK))
+        write_jets(Path(path).expanduser() / FILE, blocks, self.meta | meta)
         return Jets.open(path)
-
-    def write(self, file: str | os.PathLike[str], **meta: Any) -> None:
-        """Write a Parquet file, with more to say about the jets."""
-        from .writing import JetsWriter
-
-        with JetsWriter(file) as writer:
-            for start in range(0, len(self), BLOCK):
-                some = slice(start, start + BLOCK)
-                edges = self.offsets[start : start + BLOCK + 1]
-                pthat = None if self.pthat is None else self.pthat[some]
-                momenta = self.momenta[edges[0] : edges[-1]]
-                writer.append(momenta, np.diff(edges), self.label[some], self.split_code[some], pthat)
-            writer.finish(self.meta | meta)
 
     def verify(self) -> None:
         """Look at every value: momenta, their order, labels, splits. An error names what is wrong."""
@@ -222,20 +238,17 @@ class Jets:
         if counts.min() < 1:
             row = int(np.argmin(counts))
             raise DataError(f"jet {row} has {counts[row]} constituents: every jet needs at least one")
-        for what, values, allowed in (
-            ("label", self.label, len(LABELS)),
-            ("split", self.split_code, len(SPLITS)),
-        ):
-            bad = (values < 0) | (values >= allowed)
+        for what, values, names in (("label", self.label, LABELS), ("split", self.split_code, SPLITS)):
+            bad = ~np.isin(values, range(len(names)))
             if bad.any():
                 row = int(np.argmax(bad))
-                raise DataError(f"{what} of jet {row} is {values[row]}: it must be 0 to {allowed - 1}")
+                raise DataError(f"{what} of jet {row} is {values[row]}: it must be 0 to {len(names) - 1}")
         for start in range(0, len(self), BLOCK):
-            edges = self.offsets[start : start + BLOCK + 1]
-            p = np.asarray(self.momenta[edges[0] : edges[-1]], dtype=np.float64)
+            first = self.offsets[start : start + BLOCK + 1]
+            p = np.asarray(self.momenta[first[0] : first[-1]], dtype=np.float64)
             pt = np.hypot(p[:, 0], p[:, 1])
             rising = np.asarray(np.diff(pt, prepend=np.inf) > 1e-4 * np.maximum(pt, 1e-3))
-            rising[edges[:-1] - edges[0]] = False
+            rising[first[:-1] - first[0]] = False
             wrong: tuple[tuple[Any, str], ...] = (
                 (~np.isfinite(p).all(axis=1), "is not finite"),
                 (pt == 0, "has no transverse momentum"),
@@ -243,7 +256,7 @@ class Jets:
             )
             for bad, what in wrong:
                 if bad.any():
-                    at = int(np.argmax(bad)) + int(edges[0])
+                    at = int(np.argmax(bad)) + int(first[0])
                     row = int(np.searchsorted(self.offsets, at, side="right")) - 1
                     raise DataError(
                         f"constituent {at - self.offsets[row]} of jet {row} {what}: "
@@ -251,15 +264,51 @@ class Jets:
                     )
 
 
+def write_jets(file: str | os.PathLike[str], pieces: Iterable[Jets], meta: Mapping[str, Any]) -> None:
+    """Write jets piece by piece to a Parquet file, which gets its name when all of them are there.
+
+    `meta`, how they came to be, is written last: whatever makes the pieces may add to it.
+    """
+    import pyarrow.parquet as pq
+
+    path = Path(file).expanduser()
+    if path.parent.exists() and not path.parent.is_dir():
+        raise DataError(f"{path.parent} is a file: give a directory")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tables = (piece.table() for piece in pieces)
+    first = next(tables, None)
+    if first is None:
+        raise DataError("there are no jets to write")
+    options: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
+    with whole(path) as temporary, pq.ParquetWriter(temporary, first.schema, **options) as writer:
+        for table in itertools.chain([first], tables):
+            if table.schema != first.schema:
+                raise DataError("pthat must be given for all jets or for none")
+            writer.write_table(table)
+        writer.add_key_value_metadata({META: json.dumps(dict(meta))})
+
+
+def edges(counts: np.ndarray) -> np.ndarray:
+    """Offsets of jets with so many constituents."""
+    return np.concatenate([[0], np.cumsum(counts)])
+
+
+def by_falling_pt(momenta: np.ndarray, jet: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Order of constituents by jet and falling pT, at most `most` of each jet, and how many each jet keeps.
+
+    `jet` are the numbers 0, 1, ... of the jets the constituents belong to.
+    """
+    pt = np.hypot(momenta[:, 0], momenta[:, 1])
+    order = np.lexsort((-pt, jet))
+    counts = np.bincount(jet)
+    rank = np.arange(len(jet)) - np.repeat(edges(counts)[:-1], counts)
+    return order[rank < most], np.minimum(counts, most)
+
+
 def with_energy(momenta: np.ndarray) -> np.ndarray:
     """(E, px, py, pz) of massless momenta (M, 3), in float64."""
     p = np.asarray(momenta, dtype=np.float64)
     return np.concatenate([np.linalg.norm(p, axis=1, keepdims=True), p], axis=1)
-
-
-def open_jets(path: Path) -> Jets:
-    """A directory that `gortho data toptag` wrote, a Parquet file, or an .npz archive."""
-    return Jets.from_npz(path) if path.suffix == ".npz" else Jets.open(path)
 
 
 def _file(path: Path) -> Path:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import roc_auc_score, roc_curve
 
 #: Signal efficiencies at which the rejection of background is given.
 EFFICIENCIES = (0.3, 0.5)
@@ -41,26 +41,19 @@ def rejection(label: Any, score: Any, efficiency: float) -> tuple[float, float]:
     if not 0 < efficiency <= 1:
         raise ValueError(f"efficiency {efficiency}: it must lie above 0 and not above 1")
     label, score = _checked(label, score)
-    signal = np.sort(score[label])[::-1]
-    kept = max(1, math.ceil(efficiency * len(signal) - 1e-9))
-    background = score[~label]
-    passed = int(np.sum(background >= signal[kept - 1]))
-    if passed == 0:
+    false, true, _ = roc_curve(label, score, drop_intermediate=False)
+    share = float(false[np.argmax(true >= efficiency - 1e-12)])
+    if share == 0:
         return math.inf, math.inf
-    share = passed / len(background)
-    return 1 / share, math.sqrt((1 - share) / passed) / share
+    return 1 / share, math.sqrt((1 - share) / round(share * np.sum(~label))) / share
 
 
 def summary(label: Any, score: Any) -> dict[str, float | None]:
     """All of these as plain numbers, ready for JSON (an infinite rejection is None)."""
-    found: dict[str, tuple[float, float]] = {"accuracy": accuracy(label, score), "auc": auc(label, score)}
-    for efficiency in EFFICIENCIES:
-        found[f"rejection_{efficiency}"] = rejection(label, score, efficiency)
-    numbers: dict[str, float | None] = {}
-    for name, (value, error) in found.items():
-        numbers[name] = value if math.isfinite(value) else None
-        numbers[f"{name}_error"] = error if math.isfinite(error) else None
-    return numbers
+    found = {"accuracy": accuracy(label, score), "auc": auc(label, score)}
+    found |= {f"rejection_{e}": rejection(label, score, e) for e in EFFICIENCIES}
+    numbers = {f"{name}{what}": v for name, pair in found.items() for what, v in zip(("", "_error"), pair)}
+    return {name: v if math.isfinite(v) else None for name, v in numbers.items()}
 
 
 def _checked(label: Any, score: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -9,22 +9,11 @@ from pathlib import Path
 from gortho.experiments.figures import heat_maps
 from gortho.experiments.rows import Row, chance
 from gortho.experiments.tables import markdown, number, of, provenance, spread, write_csv, write_page
-from gortho.toptag.experiment import (
-    BOX,
-    FLAT,
-    GIVEN,
-    KNOWN,
-    LEARNT,
-    MASSIVE,
-    MASSLESS,
-    MOMENTA,
-    READINGS,
-    RELATIVE,
-    UNKNOWN,
-)
+from gortho.toptag.experiment import GIVEN, KNOWN, MASSIVE, MASSLESS, UNKNOWN
 from gortho.toptag.pictures import draw_fractions, draw_roc
+from gortho.toptag.rivals import AUGERINO, FLAT, MOMENTA, READINGS, RELATIVE
 
-ORDER = (KNOWN, GIVEN, UNKNOWN, RELATIVE, MOMENTA, FLAT, *READINGS.values(), BOX, LEARNT)
+ORDER = (KNOWN, GIVEN, UNKNOWN, RELATIVE, MOMENTA, FLAT, *READINGS.values(), *AUGERINO)
 PRINTED = (  # by the paper, for the public reference set
     ("G-Ortho-Nets", "90.44 %", "0.9999", "0.0214"),
     ("LieGG", "83.10 %", "0.9991", "1.0012"),
@@ -160,19 +149,13 @@ def _fractions(rows: Sequence[Row], out: Path) -> list[str]:
     sizes = sorted({r["training jets"] for r in own})
     if len(sizes) < 2:
         return []
-    at = {
-        m: {n: [r for r in own if r["method"] == m and r["training jets"] == n] for n in sizes}
-        for m in methods
-    }
-    lines = {
-        m: {n: [(r["accuracy"], r["auc"]) for r in found] for n, found in points.items() if found}
-        for m, points in at.items()
-    }
-    draw_fractions({m: p for m, p in lines.items() if p}, out / "toptag_fractions.png", "Few training jets")
-    table = [
-        [f"{n:,}", *(f"{cell(at[m][n], 'accuracy', 4)}, {cell(at[m][n], 'auc', 4)}" for m in methods)]
-        for n in sizes
-    ]
+    draw_fractions(own, methods, out / "toptag_fractions.png", "Few training jets")
+
+    def both(method: str, jets: int) -> str:
+        here = [r for r in own if r["method"] == method and r["training jets"] == jets]
+        return ", ".join(cell(here, column, 4) for column in ("accuracy", "auc"))
+
+    table = [[f"{n:,}", *(both(m, n) for m in methods)] for n in sizes]
     return [
         "With a share of the training jets, and as small a share of the validation jets, at least 500; small shares "
         "are met more often, for at least as many steps as the budget says. Accuracy, AUC:",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from gortho.experiments.figures import STYLES, pyplot
+from gortho.experiments.rows import Row
 from gortho.toptag import metrics
 
 #: Signal efficiencies at which curves are kept.
@@ -37,16 +38,14 @@ def draw_roc(curves: Mapping[str, Sequence[Sequence[float | None]]], path: Path)
     plt = pyplot()
     figure, axis = plt.subplots(figsize=(7.2, 4.8), layout="constrained")
     for i, (name, seeds) in enumerate(curves.items()):
-        columns = [[v for v in at if v is not None] for at in zip(*seeds)]
         # Only where every seed can say: a mean over some of them would jump.
-        shown = [(e, c) for e, c in zip(GRID, columns) if len(c) == len(seeds)]
-        if not shown:
+        shown = pd.DataFrame(seeds, columns=GRID, dtype=float).dropna(axis=1)
+        if shown.empty:
             continue
-        x = [e for e, _ in shown]
-        axis.semilogy(x, [statistics.mean(c) for _, c in shown], lw=1.6, label=name, **style(i))
+        axis.semilogy(shown.columns, shown.mean(), lw=1.6, label=name, **style(i))
         if len(seeds) > 1:
-            low, high = [min(c) for _, c in shown], [max(c) for _, c in shown]
-            axis.fill_between(x, low, high, color=style(i)["color"], alpha=0.15, lw=0)
+            band = {"color": style(i)["color"], "alpha": 0.15, "lw": 0}
+            axis.fill_between(shown.columns, shown.min(), shown.max(), **band)
     axis.plot(GRID, [1 / e for e in GRID], color="0.6", lw=1, ls=(0, (1, 3)))
     axis.annotate("chance", (0.4, 1.75), color="0.4", fontsize=8)
     axis.set(xlabel="signal efficiency εS (tops kept)", ylabel="background rejection 1/εB", xlim=(0, 1))
@@ -58,21 +57,15 @@ def draw_roc(curves: Mapping[str, Sequence[Sequence[float | None]]], path: Path)
     plt.close(figure)
 
 
-def draw_fractions(
-    lines: Mapping[str, Mapping[int, Sequence[tuple[float, float]]]], path: Path, title: str
-) -> None:
-    """Accuracy and AUC against training jets: ``lines[method][jets]`` has a pair for every seed; bars are spreads."""
-    plt = pyplot()
+def draw_fractions(rows: Sequence[Row], methods: Sequence[str], path: Path, title: str) -> None:
+    """Accuracy and AUC of methods against training jets; bars are the spreads over seeds."""
+    plt, measured = pyplot(), pd.DataFrame(rows).set_index("method")
     figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
-    for k, (axis, what) in enumerate(zip(axes, ("accuracy", "AUC"))):
-        for (name, points), (colour, marker) in zip(lines.items(), STYLES):
-            sizes = sorted(points)
-            values = [[pair[k] for pair in points[n]] for n in sizes]
-            bars = [statistics.stdev(v) if len(v) > 1 else 0.0 for v in values]
-            means = [statistics.mean(v) for v in values]
-            axis.errorbar(
-                sizes, means, bars, color=colour, marker=marker, ms=5, lw=1.5, capsize=3, label=name
-            )
+    for axis, (column, what) in zip(axes, {"accuracy": "accuracy", "auc": "AUC"}.items()):
+        for name, (colour, marker) in zip([m for m in methods if m in measured.index], STYLES):
+            at = measured.loc[[name]].groupby("training jets")[column].agg(["mean", "std"]).fillna(0.0)
+            look = {"color": colour, "marker": marker, "ms": 5, "lw": 1.5, "capsize": 3}
+            axis.errorbar(at.index, at["mean"], at["std"], label=name, **look)
         axis.set_xscale("log")
         axis.set(xlabel="training jets", ylabel=f"{what} on test jets")
         axis.grid(alpha=0.25)

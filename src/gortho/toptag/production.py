@@ -6,15 +6,11 @@ it was made by. A run that was killed goes on with the shards that are missing a
 
 from __future__ import annotations
 
-import json
-import multiprocessing
 import os
-import sys
-import threading
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +21,8 @@ from gortho.files import PART, only_writer
 from gortho.samples import DataError
 
 from .detector import Detector
-from .events import (
-    ENERGY,
-    JET_RADIUS,
-    MAX_CONSTITUENTS,
-    MAX_ETA,
-    PT_RANGE,
-    TOP_MASS,
-    VETO_PT,
-    VETO_SCALE,
-    needed,
-    select,
-    start_pythia,
-)
-from .jets import FILE, LABELS, Jets
-from .writing import JetsWriter, versions
+from .events import CONSTANTS, PT_RANGE, needed, select, start_pythia
+from .jets import FILE, LABELS, Jets, edges, write_jets
 
 SHARD = 5000
 SHARES = (0.6, 0.2, 0.2)
@@ -64,18 +47,13 @@ class Production:
     batch: int = 200  # events at a time: random numbers are drawn in arrays, so another size gives other jets
 
     def __post_init__(self) -> None:
-        if self.jets < 2:
-            raise DataError(f"jets is {self.jets}: at least 2 are needed, one of each class")
-        if self.seed < 0:
-            raise DataError(f"seed is {self.seed}: it must not be negative")
+        for name, least in {"jets": 2, "seed": 0, "shard_jets": 1, "batch": 1}.items():
+            if getattr(self, name) < least:
+                raise DataError(f"{name} is {getattr(self, name)}: it must be at least {least}")
         if not 50 <= self.pthat_min <= 550:
             raise DataError(
                 f"pthat_min is {self.pthat_min} GeV: jets of {PT_RANGE[0]:g} GeV need 50 to 550, 350 is usual"
             )
-        if self.shard_jets < 1:
-            raise DataError(f"shard_jets is {self.shard_jets}: it must be at least 1")
-        if self.batch < 1:
-            raise DataError(f"batch is {self.batch}: it must be at least 1")
         if len(self.shares) != 3 or min(self.shares) < 0 or abs(sum(self.shares) - 1) > 1e-6:
             raise DataError(f"shares are {self.shares}: give train, validation, test, with sum 1")
         Detector(self.card, self.phi_degrees)  # complains about the card
@@ -85,18 +63,8 @@ class Production:
         own = asdict(self)
         for name in ("jets", "shard_jets", "shares"):
             del own[name]
-        constants = {
-            "energy": ENERGY,
-            "jet_radius": JET_RADIUS,
-            "pt_range": list(PT_RANGE),
-            "max_eta": MAX_ETA,
-            "max_constituents": MAX_CONSTITUENTS,
-            "top_mass": TOP_MASS,
-            "veto_scale": VETO_SCALE,
-            "veto_pt": VETO_PT,
-            "recipe": RECIPE,
-        }
-        return own | constants | {"versions": versions(PACKAGES)}
+        packages = {name: version(name) for name in PACKAGES}
+        return own | CONSTANTS | {"recipe": RECIPE, "versions": packages}
 
 
 @dataclass(frozen=True)
@@ -139,38 +107,27 @@ def splits(count: int, shares: tuple[float, float, float] = SHARES) -> list[int]
 
 
 def make_shard(
-    settings: Production, shard: Shard, watch: Callable[[int], Any] | None = None
-) -> tuple[Jets, int]:
-    """The jets of a shard, and how many events it took; both depend on settings and shard alone."""
+    settings: Production, shard: Shard, directory: Path, watch: Callable[[int], Any] = lambda jets: None
+) -> int:
+    """Make a shard, which depends on settings and shard alone, and write it as a whole; returns its number of jets."""
     seeds = np.random.SeedSequence([settings.seed, shard.label, shard.number])
     pythia_seed = int(seeds.generate_state(1)[0]) % 900_000_000 + 1
     rng = np.random.default_rng(seeds.spawn(1)[0])
     detector = Detector(settings.card, settings.phi_degrees)
-    momenta, counts, pthat = [], [], []
+    parts: list[Jets] = []
     found, events, top = 0, 0, shard.label == 1
     with start_pythia(top, pythia_seed, settings.pthat_min, settings.mpi, settings.veto) as pythia:
         while found < shard.count:
             batch = pythia.nextBatch(settings.batch)
             events += len(batch)
-            p, n, hat = select(batch, detector, rng, top)
-            take = min(len(n), shard.count - found)
-            counts.append(n[:take])
-            momenta.append(p[: n[:take].sum()])
-            pthat.append(hat[:take])
-            found += take
-            if watch is not None:
-                watch(take)
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
-    label = np.full(shard.count, shard.label, dtype=np.int8)
-    return Jets(np.concatenate(momenta), offsets, label, pthat=np.concatenate(pthat)), events
-
-
-def save_shard(
-    settings: Production, shard: Shard, directory: Path, watch: Callable[[int], Any] | None = None
-) -> int:
-    """Make a shard and write it as a whole; returns how many jets it has."""
-    jets, events = make_shard(settings, shard, watch)
-    jets.write(directory / shard.name, recipe=settings.recipe(), events=events)
+            momenta, counts, pthat = select(batch, detector, rng, top)
+            if len(counts):
+                label = np.full(len(counts), shard.label, dtype=np.int8)
+                parts.append(Jets(momenta, edges(counts), label, pthat=pthat)[: shard.count - found])
+                found += len(parts[-1])
+                watch(len(parts[-1]))
+    meta = {"recipe": settings.recipe(), "events": events}
+    write_jets(directory / shard.name, [Jets.cat(parts)], meta)
     return shard.count
 
 
@@ -181,14 +138,13 @@ def load_shard(directory: Path, shard: Shard, recipe: dict[str, Any]) -> Jets | 
         jets = Jets.open(path)
     except DataError:
         return None
-    made_by, recipe = jets.meta.get("recipe", {}), json.loads(json.dumps(recipe))
-    if made_by != recipe:
-        differs = [name for name in recipe if made_by.get(name) != recipe[name]]
-        name = differs[0] if differs else "recipe"
-        raise DataError(
-            f"{path} was made with {name} = {made_by.get(name)!r}, and now it is {recipe.get(name)!r}: "
-            "give the same settings, or another directory"
-        )
+    made_by = jets.meta.get("recipe", {})
+    for name, value in recipe.items():
+        if made_by.get(name) != value:
+            raise DataError(
+                f"{path} was made with {name} = {made_by.get(name)!r}, and now it is {value!r}: "
+                "give the same settings, or another directory"
+            )
     return jets
 
 
@@ -214,8 +170,9 @@ def generate(
     directory.mkdir(parents=True, exist_ok=True)
     with only_writer(out):
         recipe, todo = settings.recipe(), plan(settings)
-        meta = describe(settings, recipe)
-        done = finished(out, meta, recipe)
+        own = {"jets": settings.jets, "shard_jets": settings.shard_jets, "shares": list(settings.shares)}
+        meta: dict[str, Any] = {"source": "generated", "settings": own | recipe}
+        done = finished(out, meta["settings"], recipe)
         if done is not None:
             return done
         for leftover in directory.glob(f"*{PART}"):
@@ -228,15 +185,14 @@ def generate(
             unit=" jets",
             desc="making jets",
             disable=hidden,
-            file=sys.stderr,
             smoothing=0.05,
         ) as bar:
             if workers == 1 or len(missing) <= 1:
                 for shard in missing:
-                    save_shard(settings, shard, directory, bar.update)
+                    make_shard(settings, shard, directory, bar.update)
             else:
-                _share(settings, missing, directory, min(workers, len(missing)), bar.update)
-        assemble(out, settings, recipe, meta)
+                _share(settings, missing, directory, workers, bar.update)
+        write_jets(out / FILE, assemble(out, settings, recipe, meta), meta)
         if not keep_shards:
             for shard in todo:
                 (directory / shard.name).unlink(missing_ok=True)
@@ -245,13 +201,7 @@ def generate(
     return Jets.open(out)
 
 
-def describe(settings: Production, recipe: dict[str, Any]) -> dict[str, Any]:
-    """What the file says about the way the jets were made."""
-    own = {"jets": settings.jets, "shard_jets": settings.shard_jets, "shares": list(settings.shares)}
-    return {"source": "generated", "settings": own | recipe}
-
-
-def finished(out: Path, meta: dict[str, Any], recipe: dict[str, Any]) -> Jets | None:
+def finished(out: Path, wanted: dict[str, Any], recipe: dict[str, Any]) -> Jets | None:
     """The jets in `out`, if they are complete and made by the same settings; an error if they are others.
 
     An earlier part of these jets does not count as others, and damaged files are made again from the shards.
@@ -260,69 +210,46 @@ def finished(out: Path, meta: dict[str, Any], recipe: dict[str, Any]) -> Jets | 
         jets = Jets.open(out)
     except DataError:
         return None
-    found, wanted = jets.meta.get("settings", {}), json.loads(json.dumps(meta["settings"]))
-    if any(found.get(name) != wanted[name] for name in recipe):
+    found = jets.meta.get("settings", {})
+    if any(found.get(name) != recipe[name] for name in recipe):
         raise DataError(f"{out} holds other jets: give another directory, or remove it")
     return jets if found == wanted else None
 
 
-def assemble(out: Path, settings: Production, recipe: dict[str, Any], meta: dict[str, Any]) -> None:
-    """Put shards of both classes together, a pair of them at a time, in an order that mixes the classes."""
+def assemble(out: Path, settings: Production, recipe: dict[str, Any], meta: dict[str, Any]) -> Iterator[Jets]:
+    """Shards of both classes together, a pair of them at a time, mixed; `meta` is told how many events they took."""
     groups: dict[int, list[Shard]] = {}
     for shard in plan(settings):
         groups.setdefault(shard.number, []).append(shard)
     codes = splits(len(groups), settings.shares)
-    events = dict.fromkeys(LABELS, 0)
-    with JetsWriter(out / FILE) as writer:
-        for number, shards in sorted(groups.items()):
-            parts = []
-            for shard in shards:
-                jets = load_shard(out / "shards", shard, recipe)
-                if jets is None:
-                    raise DataError(
-                        f"{out / 'shards' / shard.name} is missing or damaged: run the command again"
-                    )
-                events[LABELS[shard.label]] += jets.meta["events"]
-                parts.append(jets)
-            offsets = np.concatenate([[0], np.cumsum(np.concatenate([part.counts for part in parts]))])
-            columns = zip(*((part.momenta, part.label, part.split_code, part.pthat) for part in parts))
-            momenta, label, split, pthat = map(np.concatenate, columns)
-            both = Jets(momenta, offsets, label, split + np.int8(codes[number]), pthat)
-            mixed = both[np.random.default_rng([settings.seed, number]).permutation(len(both))]
-            writer.append(mixed.momenta, mixed.counts, mixed.label, mixed.split_code, mixed.pthat)
-        writer.finish(meta | {"events": events})
+    events = meta["events"] = dict.fromkeys(LABELS, 0)
+    for number, shards in sorted(groups.items()):
+        parts = []
+        for shard in shards:
+            jets = load_shard(out / "shards", shard, recipe)
+            if jets is None:
+                raise DataError(f"{out / 'shards' / shard.name} is missing or damaged: run the command again")
+            events[LABELS[shard.label]] += jets.meta["events"]
+            parts.append(jets)
+        both = Jets.cat(parts)
+        both.split_code += np.int8(codes[number])
+        yield both[np.random.default_rng([settings.seed, number]).permutation(len(both))]
 
 
 def _share(
     settings: Production, missing: list[Shard], directory: Path, workers: int, watch: Callable[[int], Any]
 ) -> None:
     """Make shards in several processes; if one of them dies, all end, and what is finished stays."""
-    before = set(multiprocessing.active_children())
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _end_with_the_parent) as crew:
-        try:
-            made = [crew.submit(save_shard, settings, shard, directory) for shard in missing]
-            for shard in as_completed(made):
-                watch(shard.result())
-        except BrokenProcessPool:
-            raise DataError(
-                "a worker ended before its work was done (out of memory, or killed?): run the same command again, it "
-                "goes on with the shards that are missing; fewer workers need less memory"
-            ) from None
-        except BaseException:
-            crew.shutdown(wait=False, cancel_futures=True)
-            for worker in set(multiprocessing.active_children()) - before:
-                worker.terminate()
-            raise
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
 
+    from gortho.discovery.workers import as_done
 
-def _end_with_the_parent() -> None:
-    """A worker whose parent was killed ends, too."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def follow() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=follow, daemon=True).start()
+    try:
+        with closing(as_done(make_shard, ((settings, s, directory) for s in missing), workers)) as made:
+            for count in made:
+                watch(count)
+    except TerminatedWorkerError:
+        raise DataError(
+            "a worker ended before its work was done (out of memory, or killed?): run the same command again, it "
+            "goes on with the shards that are missing; fewer workers need less memory"
+        ) from None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ from tqdm import tqdm
 from gortho.samples import DataError
 from gortho.samples.errors import listed, missing
 
-from .jets import FILE, LABELS, SPLITS, Jets
-from .writing import JetsWriter, by_falling_pt
+from .jets import FILE, LABELS, SPLITS, Jets, by_falling_pt, edges, write_jets
 
 KEY = "table"
 CONSTITUENTS = 200
@@ -60,29 +58,27 @@ def import_reference(
         raise DataError(f"split_by is {split_by!r}: use auto, name or ttv")
     if not files:
         raise DataError("there are no files to import: give at least one .h5 file")
-    _tables()
     paths = [Path(file).expanduser() for file in files]
     out = Path(out).expanduser()
     if len({path.resolve() for path in paths}) < len(paths):
         raise DataError("a file is given twice: name each one once")
     _unused(out)
-    named = {path: name_split(path) for path in paths}
+    named = {path: None if split_by == "ttv" else name_split(path) for path in paths}
     if split_by == "name" and None in named.values():
         path = next(path for path, name in named.items() if name is None)
         raise DataError(f"{path.name} says neither train, val nor test: rename it, or split by ttv")
     sizes = {path: _size(path) for path in paths}
-    sources = []
-    with (
-        JetsWriter(out / FILE) as writer,
-        tqdm(
-            total=sum(sizes.values()), unit=" jets", desc="importing", disable=hidden, file=sys.stderr
-        ) as bar,
-    ):
-        for path in paths:
-            by_name = None if split_by == "ttv" else named[path]
-            found = _copy(path, sizes[path], writer, by_name, sort, check_truth, rows, bar.update)
-            sources.append({"name": path.name, "sha256": _sha256(path), "rows": sizes[path]} | found)
-        writer.finish({"source": "imported", "files_read": sources})
+    told: list[dict[str, Any]] = []
+    with tqdm(total=sum(sizes.values()), unit=" jets", desc="importing", disable=hidden) as bar:
+
+        def pieces() -> Iterator[Jets]:
+            for path in paths:
+                told.append({"name": path.name, "sha256": _sha256(path), "rows": sizes[path]})
+                for piece in _read(path, sizes[path], named[path], sort, check_truth, rows, told[-1]):
+                    yield piece
+                    bar.update(len(piece))
+
+        write_jets(out / FILE, pieces(), {"source": "imported", "files_read": told})
     return Jets.open(out)
 
 
@@ -115,15 +111,6 @@ def name_split(path: Path) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _tables() -> None:
-    try:
-        import tables  # noqa: F401
-    except ImportError as error:
-        raise DataError(
-            f"tables of pandas need the package tables ({error}): pip install 'gortho[hep]'"
-        ) from None
-
-
 def _open(path: Path) -> Any:
     """The file as pandas' store, or an error that says what it is instead."""
     import pandas as pd
@@ -139,6 +126,10 @@ def _open(path: Path) -> Any:
         raise DataError(f"{path.name} {what}: give the .h5 file as it was downloaded")
     try:
         return pd.HDFStore(path, mode="r")
+    except ImportError as error:
+        raise DataError(
+            f"tables of pandas need the package tables ({error}): pip install 'gortho[hep]'"
+        ) from None
     except Exception as error:
         raise DataError(
             f"{path.name} cannot be opened ({_short(error)}): it is cut or damaged, download it again "
@@ -174,10 +165,19 @@ def _size(path: Path) -> int:
     return rows
 
 
-def _copy(path, size, writer, by_name, sort, check_truth, rows, watch) -> dict[str, Any]:
-    """Check a file and append its jets; returns what is worth knowing about it."""
+def _read(
+    path: Path,
+    size: int,
+    by_name: str | None,
+    sort: bool,
+    check_truth: bool,
+    rows: int,
+    told: dict[str, Any],
+) -> Iterator[Jets]:
+    """The jets of a file, checked, piece by piece; in the end `told` has what is worth knowing about it."""
     seen: set[int] = set()
     labels = np.zeros(2, dtype=np.int64)
+    of_code = np.array([SPLITS.index(TTV[code]) for code in range(3)], dtype=np.int8)
     with _open(path) as store:
         for start in range(0, size, rows):
             stop = min(start + rows, size)
@@ -190,36 +190,40 @@ def _copy(path, size, writer, by_name, sort, check_truth, rows, watch) -> dict[s
                 ) from None
             try:
                 momenta, counts, label, code = check_rows(table, start, sort, check_truth)
+                split = of_code[code]
+                if by_name is not None:
+                    _agree(by_name, code, start)
+                    split[:] = SPLITS.index(by_name)
             except DataError as error:
                 raise DataError(f"{path.name}: {error}") from None
             seen |= set(np.unique(code).tolist())
             labels += np.bincount(label, minlength=2)
-            if by_name is None:
-                split = np.array([SPLITS.index(TTV[c]) for c in range(3)], dtype=np.int8)[code]
-            else:
-                _agree(path, by_name, code, start)
-                split = np.full(len(label), SPLITS.index(by_name), dtype=np.int8)
-            writer.append(momenta, counts, label, split)
-            watch(stop - start)
+            yield Jets(momenta, edges(counts), label, split)
     if labels.min() == 0 and size >= 100:
-        only = LABELS[int(labels.argmax())]
+        only = int(labels.argmax())
         raise DataError(
-            f"{path.name}: all {size} rows have {LABEL} = {int(labels.argmax())} ({only}): the labels are lost, "
+            f"{path.name}: all {size} rows have {LABEL} = {only} ({LABELS[only]}): the labels are lost, "
             "download the file again"
         )
-    return {"split": by_name or "by ttv", "ttv": sorted(seen), "jets": dict(zip(LABELS, labels.tolist()))}
+    told |= {"split": by_name or "by ttv", "ttv": sorted(seen), "jets": dict(zip(LABELS, labels.tolist()))}
 
 
-def _agree(path: Path, by_name: str, code: np.ndarray, start: int) -> None:
+def _refuse(bad: np.ndarray, words: Callable[..., str]) -> None:
+    """An error about the first place where something is bad."""
+    if bad.any():
+        raise DataError(words(*(int(k) for k in np.argwhere(bad)[0])))
+
+
+def _agree(by_name: str, code: np.ndarray, start: int) -> None:
     """A file of one split has one value of ttv, and 0 is the training set."""
     wrong = (code != 0) if by_name == "train" else (code == 0)
-    wrong |= code != code[0]
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise DataError(
-            f"{path.name}: {SPLIT} is {code[row]} in row {start + row}, and the name says {by_name}: rename the file, "
+    _refuse(
+        wrong | (code != code[0]),
+        lambda row: (
+            f"{SPLIT} is {code[row]} in row {start + row}, and the name says {by_name}: rename the file, "
             "or split by ttv (--split-by ttv)"
-        )
+        ),
+    )
 
 
 def check_rows(
@@ -233,66 +237,52 @@ def check_rows(
     code = _codes(table, SPLIT, 3, start, "0 is train, 1 and 2 are test and validation")
     p = _numbers(table, MOMENTA, start).reshape(len(table), CONSTITUENTS, 4)
     energy, momentum = p[..., 0], p[..., 1:]
-
-    def complain(bad: np.ndarray, component: int, what: str) -> None:
-        if bad.any():
-            row, i = (int(k) for k in np.argwhere(bad)[0])
-            name = f"{COMPONENTS[component]}_{i}"
-            raise DataError(f"{name} is {p[row, i, component]:g} in row {start + row}: {what}")
-
-    complain(energy < 0, 0, "energies cannot be negative, the file is damaged or in another layout")
-    size = np.linalg.norm(momentum, axis=-1)
+    size, pt = np.linalg.norm(momentum, axis=-1), np.hypot(momentum[..., 0], momentum[..., 1])
     off = np.abs(energy - size) > np.maximum(MASSLESS * energy, MASSLESS_GEV)
-    complain(
-        off & (energy < size),
-        0,
-        "it is below |p|, which no particle has: the columns are mixed up or damaged",
-    )
-    complain(
-        off, 0, "it is above |p|, and constituents of the reference files are massless: check the columns"
-    )
-    pt = np.hypot(momentum[..., 0], momentum[..., 1])
     real = (energy > 0) & (pt > 0)
     counts = real.sum(axis=1)
-    if (counts == 0).any():
-        row = int(np.argmax(counts == 0))
-        raise DataError(f"row {start + row} has no constituent: every E is 0; remove the row")
-    if not sort:
-        gap = real[:, 1:] & ~real[:, :-1]
-        complain(
-            np.pad(gap, ((0, 0), (1, 0))),
-            0,
+    gap = np.pad(real[:, 1:] & ~real[:, :-1], ((0, 0), (1, 0)))
+    for bad, what in (
+        (energy < 0, "energies cannot be negative, the file is damaged or in another layout"),
+        (off & (energy < size), "it is below |p|, which no particle has: columns are mixed up or damaged"),
+        (off, "it is above |p|, and constituents of the reference files are massless: check the columns"),
+        (
+            gap & (not sort),
             "the one before it is 0; empty places come last (sort=True, or --sort, repairs this)",
-        )
-        rise = real[:, 1:] & (pt[:, 1:] > pt[:, :-1] * (1 + SORTED))
-        if rise.any():
-            row, i = (int(k) for k in np.argwhere(rise)[0])
-            raise DataError(
+        ),
+    ):
+        _refuse(bad, lambda row, i, what=what: f"E_{i} is {energy[row, i]:g} in row {start + row}: {what}")
+    _refuse(counts == 0, lambda row: f"row {start + row} has no constituent: every E is 0; remove the row")
+    if not sort:
+        _refuse(
+            real[:, 1:] & (pt[:, 1:] > pt[:, :-1] * (1 + SORTED)),
+            lambda row, i: (
                 f"constituent {i + 1} of row {start + row} has pT {pt[row, i + 1]:g}, more than {pt[row, i]:g} before "
                 "it: they come sorted by pT (sort=True, or --sort, repairs this)"
-            )
+            ),
+        )
     total = (momentum * real[..., None]).sum(axis=1)
     jet_pt = np.hypot(total[:, 0], total[:, 1])
-    bad = (jet_pt < PT_LIMITS[0]) | (jet_pt > PT_LIMITS[1])
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(
+    _refuse(
+        (jet_pt < PT_LIMITS[0]) | (jet_pt > PT_LIMITS[1]),
+        lambda row: (
             f"the jet of row {start + row} has pT {jet_pt[row]:g}, and the files hold jets of 550 to 650 GeV: "
             "check the units (GeV, not MeV) and the columns"
-        )
+        ),
+    )
     if check_truth:
-        top = _numbers(table, TRUTH, start)[:, 0] > 0
-        if (top != label).any():
-            row = int(np.argmax(top != label))
-            raise DataError(
-                f"{LABEL} is {label[row]} in row {start + row}, and truthE is {table[TRUTH[0]].iloc[row]:g}: tops have "
+        truth = _numbers(table, TRUTH, start)[:, 0]
+        _refuse(
+            (truth > 0) != label,
+            lambda row: (
+                f"{LABEL} is {label[row]} in row {start + row}, and truthE is {truth[row]:g}: tops have "
                 "a true momentum and QCD has none; the labels are shifted (--no-truth-check takes them as they are)"
-            )
+            ),
+        )
     jet, place = np.nonzero(real)
     flat = momentum[jet, place]
     if sort:
-        order, _ = by_falling_pt(flat, jet, CONSTITUENTS)
-        flat = flat[order]
+        flat = flat[by_falling_pt(flat, jet, CONSTITUENTS)[0]]
     return flat.astype(np.float32), counts, label, code
 
 
@@ -302,23 +292,23 @@ def _numbers(table: Any, columns: list[str], start: int) -> np.ndarray:
         values = table[columns].to_numpy(dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"{listed(columns[:1])} and the like are not numbers ({_short(error)})") from None
-    bad = ~np.isfinite(values)
-    if bad.any():
-        row, column = (int(k) for k in np.argwhere(bad)[0])
-        raise DataError(
+    _refuse(
+        ~np.isfinite(values),
+        lambda row, column: (
             f"{columns[column]} is {values[row, column]} in row {start + row}: it must be a finite number, "
             "download the file again or remove the row"
-        )
+        ),
+    )
     return values
 
 
 def _codes(table: Any, column: str, count: int, start: int, meaning: str) -> np.ndarray:
     """A column of small whole numbers."""
     values = _numbers(table, [column], start)[:, 0]
-    bad = ~np.isin(values, np.arange(count))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(f"{column} is {values[row]:g} in row {start + row}: {meaning}; correct the column")
+    _refuse(
+        ~np.isin(values, np.arange(count)),
+        lambda row: f"{column} is {values[row]:g} in row {start + row}: {meaning}; correct the column",
+    )
     return values.astype(np.int8)
 
 

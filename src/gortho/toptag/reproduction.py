@@ -8,11 +8,11 @@ from pathlib import Path
 import torch
 
 from gortho.experiments.figures import pyplot
-from gortho.experiments.rows import read_rows
+from gortho.experiments.rows import missing, read_rows, select
 from gortho.samples import DataError
 from gortho.toptag import experiment, page
-from gortho.toptag.experiment import FULL, QUICK, QUICK_JETS, Budget, Samples
-from gortho.toptag.jets import open_jets
+from gortho.toptag.experiment import FULL, QUICK, QUICK_JETS, Budget
+from gortho.toptag.jets import Jets
 from gortho.toptag.samples import load
 
 
@@ -37,8 +37,10 @@ def reproduce(
     budget = budget or (QUICK if quick else FULL)
     wanted = experiment.jobs("", seeds, budget, parts)  # bad parts are told before jets are read
     paths = list(data) or [_made(out, quick, workers, progress)]
-    samples = load(paths, budget.constituents, *([_at_most(paths)] if quick and data else []))
-    name = f"{', '.join(path.name for path in paths)}: {_counts(samples)}"
+    most = min(QUICK_JETS, sum(len(Jets.open(path)) for path in paths)) if quick and data else None
+    samples = load(paths, budget.constituents, most)
+    counts = zip(map(len, samples), ("training", "validation", "test"))
+    name = f"{', '.join(p.name for p in paths)}: {', '.join(f'{n:,} {what}' for n, what in counts)}"
     wanted = experiment.jobs(name, seeds, budget, parts)
     store = out / "toptag.jsonl"
     try:
@@ -48,22 +50,14 @@ def reproduce(
         # Parts that were measured before belong on the page, too.
         every = experiment.jobs(name, seeds, budget)
         rows = read_rows(store)
-        own = experiment.select(every, rows)
+        own = select(every, rows)
         given = "".join(f" {path.name}" for path in data) + (" --quick" if quick else "")
         if own:
-            left = len(experiment.missing(every, rows))
+            left = len(missing(every, rows))
             page.write(own, out, f"gortho reproduce toptag{given} --seeds {seeds}", left)
     if not own:
         raise DataError(f"{store} has no rows for these jets and this budget: measure them first")
     return out / "toptag.md"
-
-
-def _counts(samples: Samples) -> str:
-    return ", ".join(f"{len(s):,} {what}" for s, what in zip(samples, ("training", "validation", "test")))
-
-
-def _at_most(paths: Sequence[Path]) -> int:
-    return min(QUICK_JETS, sum(len(open_jets(path)) for path in paths))
 
 
 def _made(out: Path, quick: bool, workers: int, progress: bool) -> Path:

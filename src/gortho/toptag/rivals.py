@@ -18,7 +18,8 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -27,12 +28,9 @@ from torch import Tensor, nn
 from gortho.baselines.augerino import Augmentation
 from gortho.baselines.liegg import LieGG
 from gortho.checkpoints import Ended, History
-from gortho.loop import Run
 from gortho.nn.pairnet import CALIBRATION
-from gortho.processes import OneProcess
-from gortho.steppers import Stepper
-from gortho.toptag.samples import take
-from gortho.toptag.train import Sample, batch_plan, validate
+from gortho.toptag.samples import Sample
+from gortho.toptag.train import train as fit
 
 #: Constituents of `FlatNet`.
 LEADING = 20
@@ -41,6 +39,8 @@ LIMIT = 0.3
 #: Strengths λ to choose from, and transformations to average over in predictions.
 STRENGTHS = (0.003, 0.01, 0.03)
 AVERAGING = 16
+#: Peak learning rates of the network and of the generators with their widths.
+LR, GENERATOR_LR = 3e-3, 1e-2
 #: Jets on which LieGG stacks the law.
 LAW_JETS = 2000
 
@@ -77,10 +77,6 @@ class Rival(nn.Module):
         self.x_scale.fill_(x[mask].square().mean().sqrt())
         values = self.features(torch.where(mask[..., None], x / self.x_scale, 0.0), mask)[mask]
         self.units[0], self.units[1] = values.mean(0), values.std(0).clamp(min=1e-6)
-
-    def parameter_count(self) -> int:
-        """Number of trained numbers."""
-        return sum(p.numel() for p in self.parameters())
 
 
 def spread_out(x: Tensor) -> Tensor:
@@ -139,22 +135,21 @@ class SetNet(Rival):
 class FlatNet(Rival):
     """An MLP of the leading constituents, sorted by pT, one after another."""
 
-    def __init__(self, width: int = 96, seed: int = 0, leading: int = LEADING):
+    def __init__(self, width: int = 96, seed: int = 0):
         super().__init__(12)
-        self.leading = leading
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.layers = mlp(12 * leading, width, 2, 1)
+            self.layers = mlp(12 * LEADING, width, 2, 1)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        return super().forward(x[:, : self.leading], mask[:, : self.leading])
+        return super().forward(x[:, :LEADING], mask[:, :LEADING])
 
     def features(self, x: Tensor, mask: Tensor) -> Tensor:
         return spread_out(x)
 
     def score(self, features: Tensor, mask: Tensor) -> Tensor:
         flat = features.flatten(1)
-        return self.layers(nn.functional.pad(flat, (0, 12 * self.leading - flat.shape[1])))[:, 0]
+        return self.layers(nn.functional.pad(flat, (0, 12 * LEADING - flat.shape[1])))[:, 0]
 
 
 def mlp(inputs: int, width: int, hidden: int, outputs: int) -> nn.Sequential:
@@ -168,7 +163,7 @@ def mlp(inputs: int, width: int, hidden: int, outputs: int) -> nn.Sequential:
 def read_generators(net: Rival, sample: Sample) -> LieGG:
     """LieGG on a trained network: its six generators, read off the logit in float64."""
     exact = copy.deepcopy(net).cpu().double().eval()
-    some = take(sample, slice(LAW_JETS)).to("cpu", torch.float64)
+    some = sample[:LAW_JETS].to("cpu", torch.float64)
     reading = LieGG("scalar")
     reading.analyse(lambda x: exact(x, some.mask), some.x)
     return reading
@@ -186,6 +181,10 @@ class Augmented(nn.Module):
     def x_scale(self) -> Tensor:
         """Tells `logits` where the network lives."""
         return self.net.x_scale
+
+    def calibrate(self, x: Tensor, mask: Tensor) -> None:
+        """Fit the network's units to training jets."""
+        self.net.calibrate(x, mask)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         if self.training:
@@ -213,10 +212,6 @@ class Augmented(nn.Module):
             basis = basis[widths.argsort(descending=True, stable=True)[:6]]
         return torch.linalg.qr(basis.double().cpu().flatten(1).T)[0].T.reshape(-1, 4, 4)
 
-    def parameter_count(self) -> int:
-        """Number of trained numbers."""
-        return sum(p.numel() for p in self.parameters())
-
 
 def train_augerino(
     make: Callable[[], Rival],
@@ -228,60 +223,51 @@ def train_augerino(
     batch_size: int,
     seed: int = 0,
     device: Any = "cpu",
-    strengths: Sequence[float] = STRENGTHS,
-    lr: float = 3e-3,
-    generator_lr: float = 1e-2,
 ) -> tuple[Augmented, History, float]:
     """Choose λ in runs of a fifth of the epochs, then train; returns network, history and λ."""
-    train, validation = train.to(device), validation.to(device)
 
     def once(strength: float, epochs: int) -> tuple[Augmented, History]:
         net = Augmented(make(), kind, seed).to(device)
-        net.net.calibrate(train.x, train.mask)
-        history = _fit(net, train, validation, strength, epochs, batch_size, seed, lr, generator_lr)
+        history = fit(
+            net,
+            train,
+            validation,
+            epochs=epochs,
+            batch_size=batch_size,
+            average=0.0,
+            graph=False,
+            seed=seed,
+            progress=False,
+            kinds=[
+                {"params": list(part.parameters()), "peak": peak}
+                for part, peak in ((net.net, LR), (net.augmentation, GENERATOR_LR))
+            ],
+            penalty=lambda: -strength * net.reward(),
+        )
+        if history.how is Ended.INTERRUPTED:
+            raise KeyboardInterrupt
         return net, history
 
     started = time.perf_counter()
-    best = strengths[0]
-    if len(strengths) > 1:
-        trials = {s: once(s, max(1, epochs // 5))[1].best_validation for s in strengths}
-        best = min(trials, key=trials.__getitem__)
+    trials = {s: once(s, max(1, epochs // 5))[1].best_validation for s in STRENGTHS}
+    best = min(trials, key=trials.__getitem__)
     net, history = once(best, epochs)
     history.seconds = time.perf_counter() - started
     return net, history, best
 
 
-def _fit(
-    net: Augmented,
-    train: Sample,
-    validation: Sample,
-    strength: float,
-    epochs: int,
-    batch_size: int,
-    seed: int,
-    lr: float,
-    generator_lr: float,
-) -> History:
-    """Adam in the loop of all; the best state on validation jets is kept."""
-    batch_size = min(batch_size, len(train))
-    kinds = [list(net.net.parameters()), list(net.augmentation.parameters())]
-    groups = [{"params": kind, "peak": peak} for kind, peak in zip(kinds, (lr, generator_lr))]
-    optimizer, fabric = torch.optim.Adam(groups, fused=True), OneProcess(train.x.device)
-
-    def loss(rows: Tensor, key: int) -> Tensor:
-        batch = take(train, rows)
-        score = net(batch.x, batch.mask)
-        return nn.functional.binary_cross_entropy_with_logits(score, batch.label) - strength * net.reward()
-
-    def batches(epoch: int) -> list[tuple[Tensor, int]]:
-        order, lengths = batch_plan(torch.ones(len(train)), batch_size, seed, epoch, 0, False)
-        return list(zip(order.to(train.x.device).split(batch_size), lengths))
-
-    run = Run(net, optimizer, fabric)
-    step = Stepper(optimizer, loss, kinds, fabric=fabric, leave_out=True)
-    with run.until_it_ends(), torch.random.fork_rng(devices=[]):
-        score = lambda net: validate(net, validation)["loss"]  # noqa: E731
-        run.epochs(epochs, batches, step, score, seed=seed, progress=False)
-    if run.history.how is Ended.INTERRUPTED:
-        raise KeyboardInterrupt
-    return run.history
+#: Networks that know of no form, by what tables call them, made for a width and a seed.
+NETWORKS: dict[str, Callable[[int, int], Rival]] = {
+    "MLP of leading momenta": FlatNet,
+    "set network, momenta": partial(SetNet, "momenta"),
+    "set network, η and φ about the jet": partial(SetNet, "relative"),
+}
+FLAT, MOMENTA, RELATIVE = NETWORKS
+#: What LieGG reads off each of them, and the generators of Augerino.
+READINGS = dict(
+    zip(
+        NETWORKS,
+        ("LieGG on the MLP", "LieGG on the set network, momenta", "LieGG on the set network, η and φ"),
+    )
+)
+AUGERINO = {"Augerino, box": "box", "Augerino, learnt generators": "learnt"}

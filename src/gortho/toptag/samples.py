@@ -1,10 +1,9 @@
-"""Jets for training: read from files, or some of them."""
+"""`Sample`: jets for training as padded tensors, read from files, or some of them."""
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,36 @@ from torch import Tensor
 from gortho.processes import OneProcess
 from gortho.processes import share as own_share
 from gortho.samples import DataError
-from gortho.toptag.jets import SPLITS, open_jets
-from gortho.toptag.train import Sample
+from gortho.toptag.jets import BLOCK, SPLITS, Jets
+
+
+@dataclass
+class Sample:
+    """Jets as padded tensors: momenta ``(M, N, n)``, which of them are real ``(M, N)``, and labels ``(M,)``."""
+
+    x: Tensor
+    mask: Tensor
+    label: Tensor
+
+    @classmethod
+    def of(cls, jets: Jets, rows: Any = slice(None), max_constituents: int = 64) -> Sample:
+        """Chosen rows of `Jets`."""
+        rows = np.atleast_1d(np.arange(len(jets))[rows])
+        if len(rows) == 0:
+            raise ValueError("no jet is selected: give at least one row")
+        pieces = [jets.padded(rows[i : i + BLOCK], max_constituents) for i in range(0, len(rows), BLOCK)]
+        x, mask = (torch.cat(part) for part in zip(*pieces))
+        return cls(x, mask, torch.from_numpy(np.asarray(jets.label[rows], dtype=np.float32)))
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def __getitem__(self, rows: Tensor | slice) -> Sample:
+        return Sample(self.x[rows], self.mask[rows], self.label[rows])
+
+    def to(self, device: Any, dtype: torch.dtype | None = None) -> Sample:
+        """The same jets elsewhere."""
+        return Sample(self.x.to(device, dtype), self.mask.to(device), self.label.to(device, dtype))
 
 
 def load(
@@ -27,40 +54,28 @@ def load(
     With ``jets`` that many are picked at random, always the same ones, in the shares that the splits have. Of several
     processes (torchrun) each reads its own part of the training and validation jets, and all of the test jets.
     """
-    sets = [open_jets(Path(path)) for path in paths]
-    rows = [[jets_.split(name) for name in SPLITS] for jets_ in sets]
-    counts = [sum(len(r[s]) for r in rows) for s in range(len(SPLITS))]
-    for name, count in zip(SPLITS, counts):
-        if not count:
-            given = ", ".join(str(path) for path in paths)
+    every = Jets.cat([Jets.open(path) for path in paths])
+    parts = {name: every.split(name) for name in SPLITS}
+    for name, rows in parts.items():
+        if not len(rows):
             raise DataError(
-                f"there are no {name} jets in {given or 'no files'}: give data that has all three splits "
+                f"there are no {name} jets in {', '.join(map(str, paths))}: give data that has all three splits "
                 "(an .npz needs an array split with 0 train, 1 validation, 2 test)"
             )
-    keep = 1.0 if jets is None else jets / sum(counts)
+    keep = 1.0 if jets is None else jets / len(every)
     if keep > 1:
-        raise DataError(f"{jets} jets are asked for and there are {sum(counts)}: ask for at most that many")
-    joined = []
-    for s, (name, count) in enumerate(zip(SPLITS, counts)):
-        wanted = max(1, round(keep * count))
-        some = np.random.default_rng(s).permutation(count)[:wanted]
-        some = np.sort(some if name == "test" else own_share(some, fabric or OneProcess()))
-        parts, first = [], 0
-        for jets_, own in zip(sets, rows):
-            mine = some[(some >= first) & (some < first + len(own[s]))] - first
-            first += len(own[s])
-            if len(mine):
-                parts.append(Sample.of(jets_, own[s][mine], constituents))
-        sample = functools.reduce(operator.add, parts)
-        if sample.label.min() == sample.label.max():
-            raise DataError(f"the {len(sample)} {name} jets are all of one class: give more jets, of both")
-        _check(sample, name)
-        joined.append(sample)
-    return joined[0], joined[1], joined[2]
+        raise DataError(f"{jets} jets are asked for and there are {len(every)}: ask for at most that many")
+    found = []
+    for seed, (name, rows) in enumerate(parts.items()):
+        some = np.random.default_rng(seed).permutation(len(rows))[: max(1, round(keep * len(rows)))]
+        mine = np.sort(some if name == "test" else own_share(some, fabric or OneProcess()))
+        found.append(Sample.of(every, rows[mine], constituents))
+        _check(found[-1], name)
+    return found[0], found[1], found[2]
 
 
 def _check(sample: Sample, name: str) -> None:
-    """What `Jets.verify` would say of values that no training survives."""
+    """What no training survives."""
     good = sample.x.flatten(1).isfinite().all(1)
     if not good.all():
         raise DataError(
@@ -70,11 +85,8 @@ def _check(sample: Sample, name: str) -> None:
     other = sample.label[(sample.label != 0) & (sample.label != 1)]
     if len(other):
         raise DataError(f"a label of the {name} jets is {other[0]:g}: give 1 for top and 0 for QCD")
-
-
-def take(sample: Sample, rows: Tensor | slice) -> Sample:
-    """Some of the jets."""
-    return Sample(sample.x[rows], sample.mask[rows], sample.label[rows])
+    if sample.label.min() == sample.label.max():
+        raise DataError(f"the {len(sample)} {name} jets are all of one class: give more jets, of both")
 
 
 def share(sample: Sample, fraction: float, seed: int = 0, least: int = 1) -> Sample:
@@ -85,4 +97,4 @@ def share(sample: Sample, fraction: float, seed: int = 0, least: int = 1) -> Sam
     if count == len(sample):
         return sample
     generator = torch.Generator().manual_seed(seed)
-    return take(sample, torch.randperm(len(sample), generator=generator)[:count].sort().values)
+    return sample[torch.randperm(len(sample), generator=generator)[:count].sort().values]

@@ -20,7 +20,6 @@ from safetensors.torch import load_file, save_file
 from gortho.files import write_text, write_whole
 from gortho.forms import QuadraticForm
 from gortho.nn.form import LearnableForm
-from gortho.toptag.axes import SPURIONS
 from gortho.toptag.tagger import Tagger
 
 FORMAT = "gortho-tagger-1"
@@ -32,12 +31,6 @@ SIZES: dict[str, dict[str, Any]] = {
     "50k": {"width": 40, "pairs": 32, "depth": 3},
     "200k": {"width": 72, "pairs": 48, "depth": 4},
 }
-
-
-def detector_axes(M: torch.Tensor | None = None) -> torch.Tensor:
-    """Beams and time axis as vectors ``(3, 4)``, seen in the frame M."""
-    vectors = torch.tensor([v for some in SPURIONS.values() for v in some], dtype=torch.float64)
-    return vectors if M is None else vectors @ M.mT
 
 
 def save_tagger(net: Tagger, directory: str | os.PathLike[str]) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gortho.samples import DataError
 
 from .jets import LABELS, SPLITS, Jets
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Jets that a summary looks at, at most: more do not change the picture.
 MOST = 200_000
@@ -48,41 +52,36 @@ class PairMoments:
     dot: float
 
 
-def observables(jets: Jets) -> dict[str, np.ndarray]:
-    """Mass and pT in GeV, eta, number of constituents, and the leading one's share of pT, jet by jet."""
-    total = jets.total()
+def observables(jets: Jets) -> pd.DataFrame:
+    """Label, mass and pT in GeV, number of constituents, and the leading one's share of pT, jet by jet."""
+    import pandas as pd
+
+    total, first = jets.total(), jets.momenta[jets.offsets[:-1]].astype(np.float64)
     pt = np.hypot(total[:, 1], total[:, 2])
     mass = np.sqrt(np.maximum(total[:, 0] ** 2 - (total[:, 1:] ** 2).sum(axis=1), 0.0))
-    first = np.asarray(jets.momenta[jets.offsets[:-1]], dtype=np.float64)
-    return {
-        "mass": mass,
-        "pt": pt,
-        "eta": np.arcsinh(total[:, 3] / pt),
-        "count": jets.counts,
-        "leading": np.hypot(first[:, 0], first[:, 1]) / pt,
-    }
+    leading = np.hypot(first[:, 0], first[:, 1]) / pt
+    return pd.DataFrame(
+        {"label": jets.label, "mass": mass, "pt": pt, "count": jets.counts, "leading": leading}
+    )
 
 
 def moments(jets: Jets) -> dict[str, Moments]:
     """Moments of each class that is there, by its name."""
     values = observables(jets)
-    result = {}
-    for code in (1, 0):
-        mine = jets.label == code
-        if not mine.any():
-            continue
-        mass, count = values["mass"][mine], values["count"][mine]
-        result[LABELS[code]] = Moments(
-            jets=int(mine.sum()),
-            mean_count=float(count.mean()),
-            std_count=float(count.std()),
-            up_to_100=float((count <= 100).mean()),
-            median_mass=float(np.median(mass)),
-            in_window=float(((mass > WINDOW[0]) & (mass < WINDOW[1])).mean()),
-            mean_pt=float(values["pt"][mine].mean()),
-            leading_share=float(values["leading"][mine].mean()),
+    return {
+        LABELS[code]: Moments(
+            jets=len(own),
+            mean_count=own["count"].mean(),
+            std_count=own["count"].std(ddof=0),
+            up_to_100=(own["count"] <= 100).mean(),
+            median_mass=own["mass"].median(),
+            in_window=own["mass"].between(*WINDOW, inclusive="neither").mean(),
+            mean_pt=own["pt"].mean(),
+            leading_share=own["leading"].mean(),
         )
-    return result
+        for code in (1, 0)
+        if len(own := values[values["label"] == code])
+    }
 
 
 def pair_moments(jets: Jets, most: int = 4000, seed: int = 0) -> PairMoments:
@@ -136,62 +135,51 @@ def table(jets: Jets, name: str = "") -> str:
 def plot(jets: Jets, out: str | os.PathLike[str], title: str = "") -> Path:
     """Draw mass, multiplicity and pT of both classes to a .png, .pdf or .svg file."""
     out = check_picture(out)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     some = sample(jets)
     values, found = observables(some), moments(some)
+    longest = max(20, int(np.ceil(values["count"].quantile(0.999) / 10)) * 10)
+    low, high = values["pt"].quantile([0.001, 0.999])
+    pt_edges = np.linspace(np.floor(low / 10) * 10, np.ceil(high / 10) * 10, 21)
+    window = f"{WINDOW[0]:.0f}–{WINDOW[1]:.0f}"
+    panels: list[tuple[str, np.ndarray, str, str, Callable[[Moments], str]]] = [
+        (
+            "mass",
+            np.arange(0, 301, 4.0),
+            "jet mass",
+            "GeV",
+            lambda m: f"median {m.median_mass:.0f} GeV, {m.in_window:.0%} in {window}",
+        ),
+        (
+            "count",
+            np.arange(0, longest + 2, 2) - 0.5,
+            "constituents",
+            "",
+            lambda m: f"{m.mean_count:.1f} ± {m.std_count:.1f}",
+        ),
+        ("pt", pt_edges, "jet transverse momentum", "GeV", lambda m: f"mean {m.mean_pt:.0f} GeV"),
+    ]
     figure = Figure(figsize=(11.5, 4.1), layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(1, 3)
-    longest = max(20, int(np.ceil(np.quantile(values["count"], 0.999) / 10)) * 10)
-    low, high = np.quantile(values["pt"], [0.001, 0.999])
-    low, high = np.floor(low / 10) * 10, np.ceil(high / 10) * 10
-    _histogram(panels[0], some, values["mass"], np.arange(0, 301, 4.0), "jet mass", "GeV")
-    _histogram(panels[1], some, values["count"], np.arange(0, longest + 2, 2) - 0.5, "constituents", "")
-    _histogram(panels[2], some, values["pt"], np.linspace(low, high, 21), "jet transverse momentum", "GeV")
-    panels[0].axvspan(*WINDOW, ymax=0.8, color="0.5", alpha=0.12, linewidth=0, zorder=0)
-    notes = {
-        0: lambda m: f"median {m.median_mass:.0f} GeV, {m.in_window:.0%} in {WINDOW[0]:.0f}–{WINDOW[1]:.0f}",
-        1: lambda m: f"{m.mean_count:.1f} ± {m.std_count:.1f}",
-        2: lambda m: f"mean {m.mean_pt:.0f} GeV",
-    }
-    for k, note in notes.items():
-        panels[k].set_ylim(0, panels[k].get_ylim()[1] * 1.22)
+    grid = figure.subplots(1, 3)
+    for axes, (column, edges, name, unit, note) in zip(grid, panels):
         for line, (label, m) in enumerate(found.items()):
-            panels[k].text(
-                0.98,
-                0.97 - 0.075 * line,
-                f"{label}: {note(m)}",
-                color=COLOURS[label],
-                ha="right",
-                va="top",
-                transform=panels[k].transAxes,
-            )
+            heights = np.histogram(values[column][values["label"] == LABELS.index(label)], edges)[0] / m.jets
+            axes.stairs(heights, edges, fill=True, color=COLOURS[label], alpha=0.15)
+            axes.stairs(heights, edges, color=COLOURS[label], linewidth=1.6)
+            place = {"x": 0.98, "y": 0.97 - 0.075 * line, "ha": "right", "va": "top"}
+            axes.text(**place, s=f"{label}: {note(m)}", color=COLOURS[label], transform=axes.transAxes)
+        axes.set_xlabel(f"{name} [{unit}]" if unit else name)
+        axes.set_ylabel(f"share of jets per {edges[1] - edges[0]:g} {unit or name}")
+        axes.set_xlim(max(edges[0], 0), edges[-1])
+        axes.set_ylim(0, axes.get_ylim()[1] * 1.22)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(labelsize=9)
+    grid[0].axvspan(*WINDOW, ymax=0.8, color="0.5", alpha=0.12, linewidth=0, zorder=0)
     counted = ", ".join(f"{m.jets:,} {label}".replace(",", " ") for label, m in found.items())
     figure.suptitle(f"{title or 'Jets'}: {counted}", x=0.01, ha="left", fontsize=12)
     figure.savefig(out, dpi=150)
     return out
-
-
-def _histogram(axes: Any, jets: Jets, values: np.ndarray, edges: np.ndarray, name: str, unit: str) -> None:
-    """Shares of each class per bin, as steps over a light filling."""
-    shares = {}
-    for code in (0, 1):
-        mine = values[jets.label == code]
-        if len(mine):
-            shares[COLOURS[LABELS[code]]] = np.histogram(mine, edges)[0] / len(mine)
-    for colour, heights in shares.items():
-        axes.stairs(heights, edges, fill=True, color=colour, alpha=0.15)
-    for colour, heights in shares.items():
-        axes.stairs(heights, edges, color=colour, linewidth=1.6)
-    width = f"{edges[1] - edges[0]:g} {unit or name}"
-    axes.set_xlabel(f"{name} [{unit}]" if unit else name)
-    axes.set_ylabel(f"share of jets per {width}")
-    axes.set_xlim(max(edges[0], 0), edges[-1])
-    axes.set_ylim(bottom=0)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelsize=9)
 
 
 def check_picture(out: str | os.PathLike[str]) -> Path:

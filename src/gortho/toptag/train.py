@@ -7,12 +7,11 @@ from them: with gradients averaged, that is the step which one process would mak
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -23,7 +22,7 @@ from gortho.nn.pairnet import CALIBRATION
 from gortho.processes import OneProcess, gathered
 from gortho.steppers import Recorded, Stepper, compiled
 from gortho.toptag import metrics
-from gortho.toptag.jets import Jets
+from gortho.toptag.samples import Sample
 
 #: Batches whose jets are sorted by length among each other when jets are bucketed.
 CHUNK = 64
@@ -32,38 +31,6 @@ LENGTH_STEP = 16
 #: Learning rate of a form in units of that of the weights: m² is a hundredth of E² or less, so a form's entries count
 #: to so many digits. `gortho.toptag.page` says how it was chosen.
 FORM_SHARE = 1 / 30
-
-
-@dataclass
-class Sample:
-    """Jets as padded tensors: momenta ``(M, N, n)``, which of them are real ``(M, N)``, and labels ``(M,)``."""
-
-    x: Tensor
-    mask: Tensor
-    label: Tensor
-
-    @classmethod
-    def of(cls, jets: Jets, rows: Any = slice(None), max_constituents: int = 64) -> Sample:
-        """Chosen rows of `Jets`."""
-        rows = np.atleast_1d(np.arange(len(jets))[rows])
-        if len(rows) == 0:
-            raise ValueError("no jet is selected: give at least one row")
-        pieces = [jets.padded(rows[i : i + 50_000], max_constituents) for i in range(0, len(rows), 50_000)]
-        x, mask = (torch.cat(part) for part in zip(*pieces))
-        return cls(x, mask, torch.from_numpy(np.asarray(jets.label[rows], dtype=np.float32)))
-
-    def __len__(self) -> int:
-        return len(self.label)
-
-    def __add__(self, other: Sample) -> Sample:
-        x, mask, label = (
-            torch.cat([getattr(s, name) for s in (self, other)]) for name in ("x", "mask", "label")
-        )
-        return Sample(x, mask, label)
-
-    def to(self, device: Any, dtype: torch.dtype | None = None) -> Sample:
-        """The same jets elsewhere."""
-        return Sample(self.x.to(device, dtype), self.mask.to(device), self.label.to(device, dtype))
 
 
 def batch_plan(
@@ -117,11 +84,14 @@ def stepper(
     graph: bool = False,
     fabric: Any = None,
     say: Callable[[str], Any] = lambda text: None,
+    kinds: Sequence[dict[str, Any]] = (),
+    penalty: Callable[[], Tensor | float] = lambda: 0.0,
 ) -> Stepper:
     """What makes the steps of a tagger: batches are jets and the length that they are cut to; see `train`."""
     fabric = fabric or OneProcess(data.x.device)
     graph = graph and data.x.device.type == "cuda"
-    each = groups(net, lr, form_lr, weight_decay)
+    clipped = [kind["params"] for kind in kinds] or [net.parameters()]
+    each = [{"weight_decay": 0.0, **kind} for kind in kinds] or groups(net, lr, form_lr, weight_decay)
     for group in each:
         group["lr"] = torch.tensor(lr, device=data.x.device) if graph else lr
     optimizer = torch.optim.AdamW(each, fused=True, capturable=graph)
@@ -134,7 +104,7 @@ def stepper(
             mask = mask & (torch.rand(mask.shape, device=mask.device) >= drop)
         with torch.autocast(x.device.type, torch.bfloat16, enabled=amp, cache_enabled=False):
             score = (model or fitted)(x, mask)
-        return nn.functional.binary_cross_entropy_with_logits(score.to(label.dtype), label)
+        return nn.functional.binary_cross_entropy_with_logits(score.to(label.dtype), label) + penalty()
 
     fitted = net
     if compile:
@@ -143,8 +113,8 @@ def stepper(
     fitted, optimizer = fabric.setup(fitted, optimizer)
     options: dict[str, Any] = {"clip": clip, "fabric": fabric, "leave_out": True}
     if graph:
-        return Recorded(optimizer, loss, [net.parameters()], batch_size=batch_size, **options)
-    return Stepper(optimizer, loss, [net.parameters()], **options)
+        return Recorded(optimizer, loss, clipped, batch_size=batch_size, **options)
+    return Stepper(optimizer, loss, clipped, **options)
 
 
 def train(
@@ -182,7 +152,8 @@ def train(
         options: lr, form_lr: peak learning rates of AdamW for the weights and for the form (`FORM_SHARE` of it by
             default), with a linear warm-up and a cosine to zero; weight_decay; clip; drop: share of constituents left
             out at random; amp: layers in bfloat16; compile: compile the network first, and go on without where that
-            fails; say: what to do with words about it.
+            fails; say: what to do with words about it; kinds: groups of parameters with their peaks, whose gradients
+            are clipped kind by kind, in place of weights and form; penalty: what is added to the loss.
     """
     device, dtype = net.x_scale.device, net.x_scale.dtype
     fabric = fabric or OneProcess(device)
@@ -197,10 +168,9 @@ def train(
     train, validation = train.to(device, dtype), validation.to(device, dtype)
     if calibrate:
         some = min(jets, math.ceil(CALIBRATION / world))
-        pieces = (
+        x, mask = (
             fabric.all_gather(t[:some]).reshape(-1, *t.shape[1:]) for t in (train.x, train.mask.float())
         )
-        x, mask = pieces
         net.calibrate(x, mask > 0)
     longest = train.x.shape[1]
     lengths = (train.mask[:jets] * torch.arange(1, longest + 1, device=device)).amax(1).cpu()
@@ -214,14 +184,8 @@ def train(
     step = stepper(net, train, part, graph=graph, fabric=fabric, **options)
     run = Run(net, step.optimizer, fabric, average=average, checkpoint=checkpoint)
     with run.until_it_ends(), torch.random.fork_rng(devices=[device.index] if device.type == "cuda" else []):
-        run.epochs(
-            epochs,
-            batches,
-            step,
-            lambda net: validate(net, validation, fabric)["loss"],
-            seed=seed,
-            progress=progress,
-        )
+        score = partial(validation_loss, sample=validation, fabric=fabric)
+        run.epochs(epochs, batches, step, score, seed=seed, progress=progress)
     return run.history
 
 
@@ -252,14 +216,19 @@ def logits(net: Any, sample: Sample, batch_size: int = 1024) -> Tensor:
     return torch.cat(pieces).cpu()
 
 
-def validate(net: Any, sample: Sample, fabric: Any = None) -> dict[str, float]:
-    """Cross entropy and accuracy, over the jets of all processes."""
-    scores, label = logits(net, sample).double(), sample.label.cpu().double()
-    loss = nn.functional.binary_cross_entropy_with_logits(scores, label, reduction="sum")
-    right = ((scores > 0) == (label > 0.5)).sum()
-    found = gathered(fabric or OneProcess(), float(loss), int(right), len(sample))
-    total, rights, count = found.sum(0).tolist()
-    return {"loss": total / count, "accuracy": rights / count}
+def losses(net: Any, sample: Sample) -> Tensor:
+    """Cross entropy, jet by jet, on the CPU in float64."""
+    label = sample.label.cpu().double()
+    return nn.functional.binary_cross_entropy_with_logits(
+        logits(net, sample).double(), label, reduction="none"
+    )
+
+
+def validation_loss(net: Any, sample: Sample, fabric: Any = None) -> float:
+    """Mean cross entropy over the jets of all processes."""
+    found = gathered(fabric or OneProcess(), float(losses(net, sample).sum()), len(sample))
+    total, count = found.sum(0).tolist()
+    return total / count
 
 
 def evaluate(net: Any, sample: Sample) -> dict[str, float | None]:

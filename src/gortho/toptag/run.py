@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,13 @@ from gortho.nn.form import LearnableForm
 from gortho.processes import launched
 from gortho.toptag import metrics
 from gortho.toptag.blind import find_form
-from gortho.toptag.frames import hidden_frame, label_free, minkowski_in, seen
-from gortho.toptag.invariance import Change, broken_directions, invariance
+from gortho.toptag.frames import compared, hidden_frame, label_free, minkowski_in, seen
+from gortho.toptag.invariance import broken_directions, invariance
 from gortho.toptag.pictures import draw_roc, roc
-from gortho.toptag.samples import load
-from gortho.toptag.saved import detector_axes, save_tagger
-from gortho.toptag.tagger import Tagger
-from gortho.toptag.train import Sample, logits, train
+from gortho.toptag.samples import Sample, load
+from gortho.toptag.saved import save_tagger
+from gortho.toptag.tagger import Tagger, detector_axes
+from gortho.toptag.train import logits, train
 
 CHECKPOINT, SETTINGS, START = "checkpoint.safetensors", "settings.json", "start.json"
 
@@ -53,20 +53,9 @@ class TaggerPlan:
     amp: bool = False
     compile: bool | None = None
 
-
-def build(
-    plan: TaggerPlan, form: QuadraticForm, M: torch.Tensor | None, start: QuadraticForm | None = None
-) -> Tagger:
-    """The tagger of a plan: around a known form, or one that is learnt from a start."""
-    return Tagger(
-        form if start is None else LearnableForm(4, start=start),
-        width=plan.width,
-        pairs=plan.pairs,
-        depth=plan.depth,
-        spurions=detector_axes(M) if plan.spurions else (),
-        references=plan.references,
-        seed=plan.seed,
-    )
+    def some(self, *names: str) -> dict[str, Any]:
+        """Some of the settings by their names."""
+        return {name: getattr(self, name) for name in names}
 
 
 def run(
@@ -89,22 +78,19 @@ def run(
     truth = minkowski_in(M)
     say(f"{len(training):,} training, {len(validation):,} validation, {len(test):,} test jets")
     start = _start(out, training, first) if plan.learn_form else None
-    net = build(plan, truth, M, start).to(device)
+    form = truth if start is None else LearnableForm(4, start=start)
+    axes = detector_axes(M) if plan.spurions else ()
+    net = Tagger(form, spurions=axes, **plan.some("width", "pairs", "depth", "references", "seed")).to(device)
     say(f"tagger of {net.parameter_count():,} parameters, {plan.epochs} epochs on {device}")
+    pays = device.type == "cuda" and fabric.world_size == 1
     history = train(
         net,
         training,
         validation,
-        epochs=plan.epochs,
-        batch_size=plan.batch_size,
-        lr=plan.lr,
+        **plan.some("epochs", "batch_size", "lr", "amp", "seed"),
         bucket=device.type == "cpu",
-        amp=plan.amp,
-        seed=plan.seed,
         checkpoint=out / CHECKPOINT,
-        compile=plan.compile
-        if plan.compile is not None
-        else device.type == "cuda" and fabric.world_size == 1,
+        compile=pays if plan.compile is None else plan.compile,
         say=say,
         fabric=fabric,
         progress=progress,
@@ -116,16 +102,19 @@ def run(
             "the validation loss was finite in no epoch: check the jets (gortho data toptag summary --verify), or give "
             f"a smaller lr than {plan.lr} and another --out"
         )
-    found = _measure(plan, net, history, training, validation, test, truth, fabric.world_size)
+    found = _measured(net, history, training, validation, test, truth, fabric.world_size) | facts()
+    if plan.learn_form:
+        for name, other in {"form": net.form.value(), "label_free": label_free(training)}.items():
+            law = QuadraticForm(other.matrix, _names(plan)).law()
+            found[name] = compared(other, truth) | {"law": law}
     found["seconds"] = time.perf_counter() - began
     if first:
         save_tagger(net, out)
         write_text(out / "metrics.json", json.dumps(found, indent=1))
         draw_roc({"tagger": [found["roc"]]}, out / "roc.png")
         if start is not None:
-            heat_maps(
-                {"A": [("learnt A", found["form"]), ("label-free", found["label_free"])]}, out / "form.png"
-            )
+            forms = [("learnt A", found["form"]), ("label-free", found["label_free"])]
+            heat_maps({"A": forms}, out / "form.png")
         _page(plan, found, out)
     return found
 
@@ -160,8 +149,7 @@ def _start(out: Path, training: Sample, first: bool) -> QuadraticForm:
     return start
 
 
-def _measure(
-    plan: TaggerPlan,
+def _measured(
     net: Tagger,
     history: History,
     training: Sample,
@@ -172,8 +160,9 @@ def _measure(
 ) -> dict[str, Any]:
     """Everything that metrics.json has, as plain numbers."""
     label, score = test.label.numpy(), logits(net, test).numpy()
-    found: dict[str, Any] = {"test": metrics.summary(label, score), "roc": roc(label, score)}
-    found |= {
+    return {
+        "test": metrics.summary(label, score),
+        "roc": roc(label, score),
         "parameters": net.parameter_count(),
         "jets": {"train": len(training) * world, "validation": len(validation) * world, "test": len(test)},
         "training_seconds": history.seconds,
@@ -188,25 +177,11 @@ def _measure(
         "broken_directions": broken_directions(net, validation),
         "symmetry": net.extra_repr(),
     }
-    if plan.learn_form:
-        found["form"] = _beside(net.form.value(), truth, plan)
-        found["label_free"] = _beside(label_free(training), truth, plan)
-    return found | facts()
 
 
 def _names(plan: TaggerPlan) -> list[str]:
     """Of the coordinates, which in a hidden frame are no energies and momenta."""
     return ["E", "px", "py", "pz"] if plan.frame is None else ["x0", "x1", "x2", "x3"]
-
-
-def _beside(form: QuadraticForm, truth: QuadraticForm, plan: TaggerPlan) -> dict[str, Any]:
-    return {
-        "form": form.matrix.tolist(),
-        "true form": truth.matrix.tolist(),
-        "cos": form.cosine(truth),
-        "d_PA": form.algebra_distance(truth),
-        "law": QuadraticForm(form.matrix, _names(plan)).law(),
-    }
 
 
 def left_out(found: dict[str, Any]) -> str:
@@ -229,10 +204,10 @@ def metrics_table(test: dict[str, Any]) -> str:
 
 def _invariance_table(changes: list[dict[str, Any]]) -> str:
     rows = []
-    for change in (Change(**c) for c in changes):
-        boost = "–" if change.largest_boost is None else f"{change.largest_boost:g}"
-        cells = [number(change.median), number(change.largest), number(change.largest / change.spread)]
-        rows.append([change.group, boost, *cells])
+    for c in changes:
+        boost = "–" if c["largest_boost"] is None else f"{c['largest_boost']:g}"
+        sizes = (c["median"], c["largest"], c["largest"] / c["spread"])
+        rows.append([c["group"], boost, *map(number, sizes)])
     header = ["under", "boosts up to", "median change", "largest change", "largest / spread of scores"]
     return markdown(header, rows)
 
@@ -240,11 +215,11 @@ def _invariance_table(changes: list[dict[str, Any]]) -> str:
 def _page(plan: TaggerPlan, found: dict[str, Any], out: Path) -> None:
     """index.md."""
     jets = found["jets"]
-    told = "the form learnt" if plan.learn_form else "the Minkowski form known"
+    told_form = "the form learnt" if plan.learn_form else "the Minkowski form known"
     frame = "" if plan.frame is None else f", momenta seen in the hidden frame {plan.frame}"
     refer = ", with beams and time axis given" if plan.spurions else ""
     parts = [
-        f"{found['parameters']:,} parameters, {told}{frame}{refer}. Trained on {jets['train']:,} jets, tested on "
+        f"{found['parameters']:,} parameters, {told_form}{frame}{refer}. Trained on {jets['train']:,} jets, tested on "
         f"{jets['test']:,}; {found['jets_a_second']:,.0f} jets/s in training; best epoch {found['best_epoch']} of "
         f"{len(found['losses']['train'])}, chosen on {jets['validation']:,} validation jets. "
         f"Ended: {found['ended']}{left_out(found)}.",
@@ -253,14 +228,11 @@ def _page(plan: TaggerPlan, found: dict[str, Any], out: Path) -> None:
         "![background rejection against signal efficiency](roc.png)",
     ]
     if plan.learn_form:
-        learnt, free = found["form"], found["label_free"]
-        rows = [
-            ["learnt from labels", number(learnt["cos"]), number(learnt["d_PA"])],
-            ["label-free, for comparison (M9)", number(free["cos"]), number(free["d_PA"])],
-        ]
+        told = {"learnt from labels": "form", "label-free, for comparison (M9)": "label_free"}
+        rows = [[name, *(number(found[key][c]) for c in ("cos", "d_PA"))] for name, key in told.items()]
         parts += [
             "## The form",
-            f"`{learnt['law']}`",
+            f"`{found['form']['law']}`",
             markdown(["form", "\\|cos\\| with the truth", "d_PA to the truth"], rows),
             "The label-free form uses nothing but that constituents are massless; it is no discovery from labels.",
             "![true, learnt and label-free form](form.png)",
@@ -295,11 +267,10 @@ def _page(plan: TaggerPlan, found: dict[str, Any], out: Path) -> None:
         f'```python\nfrom gortho.toptag.saved import load_tagger\n\nnet = load_tagger("{out.name}")\nscores = net(x, '
         "mask)   # momenta (B, N, 4), real constituents (B, N); above zero means top\n```",
         "## Settings",
-        "\n".join(f"- {f.name}: {_value(getattr(plan, f.name))}" for f in fields(plan)),
+        "\n".join(
+            f"- {name}: {', '.join(value) if isinstance(value, tuple) else value}"
+            for name, value in vars(plan).items()
+        ),
         f"- measured: {found['date']}\n- versions: {found['versions']}",
     ]
     write_page(out / "index.md", "Top tagger", *parts)
-
-
-def _value(value: Any) -> str:
-    return ", ".join(value) if isinstance(value, tuple) else str(value)
