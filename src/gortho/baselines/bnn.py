@@ -10,7 +10,9 @@ learnt too, and a cosine for the learning rate.
 Law data has no orbits. `fit` is *told* the group, and moves each sample by random elements of it: more than any other
 method here is given. Characters are one-dimensional, and those of a connected group that is not commutative, as SO(A)
 from three dimensions on, are all trivial. What comes out instead is measured (`notes`), beside the same network on
-cyclic shifts of the same samples. There is no form to read off it.
+cyclic shifts of the same samples. Scaled to length one, β does not see the size of x: orbits that differ by a scale
+alone, as many of a single vector do, would not be told apart even by a perfect W, so the spread *within* orbits is the
+first figure to look at. There is no form to read off it.
 """
 
 from __future__ import annotations
@@ -82,10 +84,12 @@ class OrbitScore:
     """How well orbits are told apart.
 
     Attributes:
-        collapse: mean distance within orbits over that between orbits: 0 is right, 1 is nothing.
+        within: mean distance within orbits; independent features of length one are √2 apart.
+        collapse: the same over that between orbits: 0 is right, 1 is nothing.
         accuracy: share of members whose nearest neighbour lies in the same orbit.
     """
 
+    within: float
     collapse: float
     accuracy: float
 
@@ -102,7 +106,8 @@ def orbit_score(features: Tensor) -> OrbitScore:
     itself = torch.eye(len(flat), dtype=torch.bool)
     nearest = distances.masked_fill(itself, torch.inf).argmin(1)
     within, between = distances[same & ~itself].mean(), distances[~same].mean()
-    return OrbitScore(float(within / between), float((orbit[nearest] == orbit).double().mean()))
+    accuracy = (orbit[nearest] == orbit).double().mean()
+    return OrbitScore(float(within), float(within / between), float(accuracy))
 
 
 class BNN(Method):
@@ -188,6 +193,7 @@ class BNN(Method):
         self.table, distance = cayley_table(self.W)
         back = (x.to(self.W.dtype) @ self.W.mT @ self.W.conj()).real
         self.notes = {
+            "spread within orbits": learnt.within,
             "collapse": learnt.collapse,
             "orbit accuracy": learnt.accuracy,
             "orbit accuracy of x itself": orbit_score(held_out).accuracy,

@@ -21,9 +21,10 @@ TOLD = ("gortho, form told", "EMLP, group told", "gortho, wrong form told", "EML
 ORDER = (*TOLD, "LIG", "LIG, affine", "LieGG", "MLP")
 #: What BNN's notes hold, and how the table calls it.
 MEASURED = {
-    "collapse": "spread within orbits over spread between",
+    "spread within orbits": "spread within orbits",
+    "collapse": "the same over spread between",
     "orbit accuracy": "nearest neighbour in the same orbit",
-    "orbit accuracy of x itself": "the same by x itself",
+    "orbit accuracy of x itself": "nearest by x itself",
     "table's distance": "worst product from the next column",
     "table is a group's": "Cayley table of a group",
 }
@@ -67,8 +68,9 @@ of its fields, its predictor is the MLP, and it is told how outputs transform. T
 ORBITS = """BNN learns from orbits, which samples of a law do not come in. It was *told* the true group: samples, each
 as one long signal, were moved by random elements of it. Where its bispectrum is invariant and complete there is no
 spread within orbits, the nearest neighbour of every held-out signal lies in its own orbit, and columns multiply to
-columns. The same network on cyclic shifts of the same samples, a group of its own kind, stands beside. The tables above
-have no row of it: it neither predicts nor has generators or a form."""
+columns. Bispectra have length one, so independent ones are √2 apart. The same network on cyclic shifts of the same
+samples, a group of its own kind, stands beside. The tables above have no row of it: it neither predicts nor has
+generators or a form."""
 
 
 def page(rows: Sequence[Row], out: Path, command: str) -> None:
