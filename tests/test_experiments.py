@@ -51,6 +51,21 @@ def test_a_method_without_a_predictor_has_no_error():
     assert "MSE" not in row and row["d_PA"] > 0
 
 
+def test_neighbours_stand_with_a_number_or_a_measured_reason(tmp_path):
+    size = {"samples": 500, "test_samples": 500}
+    rows = [row | size for method in ("BNN", "gortho, wrong form told") for row in measure(small(method))]
+    bnn, told = rows
+    assert "MSE" not in bnn and bnn["d_PA"] is None
+    assert bnn["notes"]["collapse"] > 0.8 and bnn["notes"]["table is a group's"] == 0
+    assert bnn["notes"]["cyclic shifts: table is a group's"] == 1
+    assert told["notes"]["told"] == "O(4)" and told["relative MSE"] > 0.1
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (page,) = reproduce(["neighbours"], tmp_path, quick=True, seeds=1, measure=False)
+    text = page.read_text()
+    assert "gortho, wrong form told" in text and "0 of 1" in text and "1 of 1" in text
+    assert "Not complete" in text and (tmp_path / "neighbours.csv").exists()
+
+
 def test_every_job_names_a_method_that_exists():
     names = set(methods())
     for experiment in EXPERIMENTS.values():

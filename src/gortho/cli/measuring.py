@@ -49,9 +49,9 @@ def reproduce(
 ) -> None:
     """Measure the paper's tables and figures again, with error bars, beside baselines.
 
-    TABLEs are regression, noise, suitability, samples and public; all by default. A full run takes hours of one core.
-    Ctrl-C loses only the fits in work: the same command goes on where it was, and the tables of what is there are
-    written either way.
+    TABLEs are regression, noise, suitability, samples, public and neighbours; all by default. A full run takes hours of
+    one core. Ctrl-C loses only the fits in work: the same command goes on where it was, and the tables of what is there
+    are written either way.
 
     toptag is a table of its own, on jets in DATA (see gortho data toptag); with --quick it takes 2,000 of them, or
     makes 2,000 where DATA is left out, which needs gortho[hep].

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gortho.experiments import public, regression, samples, suitability
+from gortho.experiments import neighbours, public, regression, samples, suitability
 from gortho.experiments.methods import QUICK, THOROUGH, describe, tuning
 from gortho.experiments.rows import Job, Row, missing, read_rows, run, select
 from gortho.experiments.tables import write_page
@@ -30,6 +30,7 @@ EXPERIMENTS = {
     "suitability": Experiment(suitability.jobs, suitability.page),
     "samples": Experiment(samples.jobs, samples.page),
     "public": Experiment(public.jobs, public.page),
+    "neighbours": Experiment(neighbours.jobs, neighbours.page),
 }
 
 

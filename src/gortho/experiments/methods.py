@@ -12,9 +12,10 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from gortho.baselines import MLP, SDBA, Augerino, LieGAN, LieGG, Method
+from gortho.baselines import BNN, EMLP, LIG, MLP, SDBA, Augerino, LieGAN, LieGG, Method
 from gortho.baselines.mlp import Reader
 from gortho.discovery import Settings, discover
 from gortho.forms import QuadraticForm
@@ -108,8 +109,23 @@ class Network(Method):
         return sum(p.numel() for p in self.network.parameters() if p.requires_grad)
 
 
+def other_group(form: QuadraticForm) -> QuadraticForm:
+    """A form with the same axes and another group: all signs equal where they differ, one changed where they do not.
+
+    >>> other_group(QuadraticForm.minkowski()).group_name, other_group(QuadraticForm.euclidean(3)).group_name
+    ('O(4)', 'O(1,2)')
+    """
+    values, Q = torch.linalg.eigh(form.matrix)
+    signs = torch.ones_like(values)
+    if form.signature[0] and form.signature[1]:
+        signs = values.sign()
+    else:
+        signs[0] = -1
+    return QuadraticForm(Q * (signs * values) @ Q.T)
+
+
 class KnownForm(Network):
-    """The basis form, told the true A: what knowing the group is worth."""
+    """The basis form, told A: what knowing the group is worth, or, with a wrong A, what not knowing it costs."""
 
     tuning = "One network with the settings of the final predictor of `discover`; nothing was tuned for it."
 
@@ -118,7 +134,8 @@ class KnownForm(Network):
         self.form = form
 
     def fit(self, X: Tensor, y: Tensor, scalars: Tensor | None = None) -> KnownForm:
-        """Train one network around the true form."""
+        """Train one network around the form."""
+        self.notes = {"told": self.form.group_name}
         self.network = EquivariantNet(
             self.form,
             X.shape[1],
@@ -211,6 +228,23 @@ class Readings(LieGG):
             yield name, method
 
 
+class Flows(LIG):
+    """LIG with fields from a network, and what else is read off the same predictor."""
+
+    def readings(self, X: Tensor, scalars: Tensor | None) -> Iterator[tuple[str, Method]]:
+        """LIG with affine fields, LieGG, and the predictor itself."""
+        made: dict[str, MLP] = {
+            "LIG, affine": LIG(self.output, fields="affine", seed=self.seed),
+            "LieGG": LieGG(self.output, seed=self.seed),
+            "MLP": MLP(self.output, seed=self.seed),
+        }
+        for name, method in made.items():
+            method.network = self.network
+            if isinstance(method, Reader):
+                method.read(X, scalars)
+            yield name, method
+
+
 class BothPredictions(Augerino):
     """Augerino with its average over transformations, and with its network alone."""
 
@@ -236,9 +270,6 @@ def methods(quick: bool = False) -> dict[str, Callable[[Task, int], Method]]:
     made: dict[str, Callable[[Task, int], Method]] = {
         "gortho": lambda task, seed: Gortho(task.output, seed, QUICK if quick else THOROUGH),
         "gortho, one network": lambda task, seed: Gortho(task.output, seed, QUICK if quick else SINGLE),
-        "gortho, form told": lambda task, seed: KnownForm(
-            task.form, task.output, seed, 400 if quick else 10_000
-        ),
         "paper's form": _fewer(PaperForm, quick, paper),
         "paper's form, reflection": _fewer(PaperForm, quick, paper, kind="householder"),
         "LieGG": _fewer(Readings, quick, short),
@@ -246,8 +277,23 @@ def methods(quick: bool = False) -> dict[str, Callable[[Task, int], Method]]:
         "Augerino, box": _fewer(BothPredictions, quick, brief),
         "Augerino, learnt generators": _fewer(BothPredictions, quick, brief, generators="learnt"),
         "LieGAN": _fewer(LieGAN, quick, {"steps": 300}),
+        "LIG": _fewer(Flows, quick, short | {"iterations": 500}),
+        "BNN": lambda task, seed: BNN(task.output, seed, group=task.form),
     }
-    return made
+    return made | _told(quick)
+
+
+def _told(quick: bool) -> dict[str, Callable[[Task, int], Method]]:
+    """Networks that are told the group, right or wrong."""
+    steps, fewer = (400 if quick else 10_000), ({"steps": 300} if quick else {})
+    return {
+        "gortho, form told": lambda task, seed: KnownForm(task.form, task.output, seed, steps),
+        "gortho, wrong form told": lambda task, seed: KnownForm(
+            other_group(task.form), task.output, seed, steps
+        ),
+        "EMLP, group told": lambda task, seed: EMLP(task.form, task.output, seed, **fewer),
+        "EMLP, wrong group told": lambda task, seed: EMLP(other_group(task.form), task.output, seed, **fewer),
+    }
 
 
 def tuning() -> dict[str, str]:
@@ -261,6 +307,9 @@ def tuning() -> dict[str, str]:
         SDBA,
         Augerino,
         LieGAN,
+        LIG,
+        BNN,
+        EMLP,
     )
     return {c.__name__: " ".join(c.tuning.split()) for c in classes}
 

@@ -83,7 +83,7 @@ def measure(job: Job) -> list[Row]:
 
     Test samples come after the training samples of one draw; no method sees them before.
     """
-    from gortho.experiments.methods import BothPredictions, Readings, methods
+    from gortho.experiments.methods import BothPredictions, Flows, Readings, methods
 
     torch.set_num_threads(1)
     task = TASKS[job.task](job.samples + job.test_samples, job.seed)
@@ -95,7 +95,7 @@ def measure(job: Job) -> list[Row]:
     method.fit(train.x, train.y, train.point_scalars)
     fitted = time.perf_counter()
     rows = [_row(job, job.method, method, fitted - start, task, test)]
-    if isinstance(method, Readings | BothPredictions):
+    if isinstance(method, Readings | BothPredictions | Flows):
         before = time.perf_counter()
         for name, reading in method.readings(train.x, train.point_scalars):
             own = time.perf_counter() - before

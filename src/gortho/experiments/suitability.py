@@ -86,8 +86,8 @@ def page(rows: Sequence[Row], out: Path, command: str) -> None:
     ]
     text = (
         "The paper's table of suitable methods, as tests. A mark is the mean over seeds and tasks beside its bound. "
-        "How far each predictor respects the *true* group is in regression.md. LIG needs flows of the outputs and BNN "
-        "finds finite groups: neither applies to these tasks, and neither was run."
+        "How far each predictor respects the *true* group is in regression.md. LIG, BNN and EMLP are measured by "
+        "`gortho reproduce neighbours`."
     )
     write_page(
         out / "suitability.md",
