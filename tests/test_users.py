@@ -323,3 +323,15 @@ def test_a_closed_pipe_is_no_full_disk(monkeypatch, tmp_path):
     with pytest.raises(BrokenPipeError):
         searching._written("Report", written.append, tmp_path / "r.html", False)
     assert written == [tmp_path / "r.html"]
+
+
+@pytest.mark.parametrize("x_unit, y_unit", [(1.0, 1e-24), (1e-25, 1.0), (1e25, 1e30)])
+def test_formulas_of_numbers_of_any_size(x_unit, y_unit):
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(300, 2))
+    y = y_unit / ((x**2).sum(1) + 0.5)
+    found = gortho.discover(x * x_unit, y, settings=TINY)
+    (term,) = found.formula.terms
+    assert term.coefficient == pytest.approx(y_unit * x_unit**2, rel=1e-4)
+    assert term.shapes == pytest.approx((0.5 * x_unit**2,), rel=1e-4)
+    np.testing.assert_allclose(found.formula(x * x_unit), y, rtol=1e-4)
