@@ -430,11 +430,10 @@ def test_a_pole_among_the_samples_stops_nothing():
     assert other is None or np.isfinite(other.unexplained)
 
 
-def test_numbers_out_of_range_have_no_formula_and_a_note():
+def test_huge_numbers_have_a_formula_in_their_units():
     x = 1e30 * vectors(22, 150, 2)
-    huge = gortho.discover(x, (x**2).sum(1), settings=TINY, look_for="O")
-    assert huge.form is not None and huge.formula is None
-    assert any("in other units" in notice for notice in huge.notices)
+    huge = gortho.discover(x, 3e-60 * (x**2).sum(1), settings=TINY, look_for="O")
+    assert str(huge.formula) == "y = 3e-60 ⟨x,x⟩" and not huge.notices
 
 
 @pytest.mark.parametrize("output", ["scalar", "vector"])

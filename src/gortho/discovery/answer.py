@@ -13,12 +13,13 @@ from torch import Tensor
 from gortho.discovery.classes import frequencies, log_losses
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import Noise
-from gortho.discovery.find import FoundForm
+from gortho.discovery.find import SEARCH_SAMPLES, FoundForm
 from gortho.discovery.models import coordinates
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Kind
 from gortho.discovery.provenance import Peer, Provenance, Restart
 from gortho.discovery.result import Discovery
+from gortho.discovery.sandwich import draws
 from gortho.discovery.settling import settling
 from gortho.discovery.spreads import certificate, given_errors, spread
 from gortho.discovery.targets import Errors
@@ -76,7 +77,9 @@ def answer(
             "weighted by the size of the targets, in the fits and in the verdict"
         )
     exact = fitted is not None and fitted.kind is Kind.POLYNOMIAL
-    errors = None if matrices is None else given_errors(posed.frame, candidate, matrices, exact)
+    errors = None
+    if matrices is not None:
+        errors = given_errors(posed.frame, candidate, matrices, exact, _draws(posed, form, fitted, seed))
     entry, eigen = errors or (None, None)
     network = None if fitted is None else posed.network_out(fitted)
     shown = {} if comparison is None else _shown(posed, comparison, network, candidate)
@@ -103,6 +106,17 @@ def answer(
         violation=seen,
         **shown,
     )
+
+
+def _draws(posed: Posed, form: FoundForm, fitted: Fitted | None, seed: int) -> Tensor | None:
+    """Forms as far from the found one as noise leads; labels have refits alone."""
+    if posed.classes or fitted is None or fitted.form.signature.zero:
+        return None
+    short = fitted.kind is Kind.POLYNOMIAL
+    parts = posed.weighted(form.search.errors) if short else posed.parts
+    degree = fitted.options["degree"] if short else None
+    few = [s.rows(slice(0, SEARCH_SAMPLES)) for s in (parts.train, parts.validation)]
+    return draws(few[0], few[1], fitted.form.matrix, form.search.errors, seed, degree)
 
 
 def gathered(
