@@ -14,7 +14,7 @@ from gortho.discovery.classes import frequencies, log_losses
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import Noise
 from gortho.discovery.find import SEARCH_SAMPLES, FoundForm
-from gortho.discovery.models import coordinates
+from gortho.discovery.models import coordinates, squared_errors
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Kind
 from gortho.discovery.provenance import Peer, Provenance, Restart
@@ -35,6 +35,7 @@ from gortho.symmetry import Symmetry
 
 #: Held-out samples that the report shows.
 SHOWN = 2_000
+WEIGHTED = "held-out errors are means by the weights of the samples (1/error² where y_error was given)"
 INTERRUPTED = (
     "The search was interrupted: this is the best form so far, and the evidence is not complete.",
     "Run it again and let it finish; --time-budget SECONDS ends by itself (Python: time_budget).",
@@ -71,6 +72,8 @@ def answer(
         if verdict is Verdict.UNDERDETERMINED:
             advice = f"{advice} {settling(evidence, comparison, posed, A, matrices)}".strip()
     notices = [*notices, *_few_notice(evidence, samples, posed, seed)]
+    if samples.weights is not None:
+        notices.append(WEIGHTED)
     if found.wins is not None and found.errors is Errors.RELATIVE:
         notices.append(
             f"relative errors give the better form (on {100 * found.wins:.0f} % of the validation samples): errors are "
@@ -196,13 +199,16 @@ def _models(c: Comparison, form: QuadraticForm | Symmetry) -> tuple[tuple[Model,
 
 
 def _errors(posed: Posed, c: Comparison, form: QuadraticForm | Symmetry) -> tuple[tuple[Peer, ...], Tensor]:
-    """Mean squared errors in the given coordinates, and the predictor's values."""
-    test, unit = posed.given.held_out, posed.given.train.units[1]  # squares stay in range
-    mean = (posed.given.train.y / unit).mean(0)
-    variance = max(float((test.y / unit - mean).square().mean()), 1e-300)
+    """Mean squared errors in the given coordinates, by the weights of the samples, and the predictor's values."""
+    unit = posed.given.train.units[1]  # squares stay in range
+    train, test = (s.in_units(1.0, unit) for s in (posed.given.train, posed.given.held_out))
+    w = torch.ones(len(train), dtype=train.y.dtype) if train.weights is None else train.weights
+    mean = torch.tensordot(w / w.sum(), train.y, dims=1)
+    share = 1.0 if test.weights is None else 1 / float(test.weights.mean())
+    variance = max(share * float(squared_errors(mean.expand_as(test.y), test).mean()), 1e-300)
     rows = []
     for model, name, note in _models(c, form):
-        mse = float(((posed.values_out(model.held_out) - test.y) / unit).square().mean())
+        mse = share * float(squared_errors(posed.values_out(model.held_out) / unit, test).mean())
         rows.append(Peer(name, mse * unit * unit, mse / variance, model.parameters, note))
     return tuple(rows), posed.values_out(c.own.held_out)
 
@@ -210,10 +216,11 @@ def _errors(posed: Posed, c: Comparison, form: QuadraticForm | Symmetry) -> tupl
 def _losses(posed: Posed, c: Comparison, form: QuadraticForm) -> tuple[tuple[Peer, ...], Tensor]:
     """Log losses, and the predictor's probabilities."""
     test, train = posed.given.held_out, posed.given.train
-    chance = log_losses(frequencies(train).log().expand(len(test), -1), test).mean()
+    share = 1.0 if test.weights is None else 1 / float(test.weights.mean())
+    chance = share * log_losses(frequencies(train).log().expand(len(test), -1), test).mean()
     rows = []
     for model, name, note in _models(c, form):
-        loss = float(log_losses(model.held_out, test).mean())
+        loss = share * float(log_losses(model.held_out, test).mean())
         rows.append(Peer(name, loss, loss / float(chance), model.parameters, note))
     return tuple(rows), c.own.held_out.exp()
 
