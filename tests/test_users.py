@@ -12,7 +12,9 @@ from click.testing import CliRunner
 import gortho
 from gortho import EquivariantRegressor, InvariantClassifier, Settings, cli
 from gortho.cli import searching
-from gortho.samples import DataError
+from gortho.discovery.gradients import looks_like_a_gradient
+from gortho.reps import as_rep
+from gortho.samples import DataError, Samples
 
 SMALL = Settings(starts=10, generations=2, refits=4, predictor_steps=100)
 TINY = Settings(starts=2, generations=0, finalists=1, refits=2, predictor_steps=20)
@@ -356,8 +358,6 @@ def test_samples_are_named_by_their_lines_in_the_file(tmp_path):
     notice = "2 of 4 held-out samples (number 0, 4, … of the samples used, counted from 0) make up all"
     # The header is line 1, and rows 0 and 5, lines 2 and 7, are gone.
     assert data.in_file(notice) == "2 of 4 held-out samples (line 3, line 8, … of the file) make up all"
-    thinned = gortho.samples.read(tmp_path / "t.csv", x="a,b", y="y", dropna=True, max_samples=10)
-    assert thinned.in_file(notice) == notice
 
 
 def test_a_header_alone_is_said(tmp_path):
@@ -383,3 +383,18 @@ def test_kinds_of_output_that_are_told_include_classes():
     x, y = law(50)
     with pytest.raises(ValueError, match="or class for labels"):
         gortho.discover(x, y, output="clas")
+
+
+def test_gradients_given_as_vectors_are_remarked_on():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 1, 3))
+    q = x[:, 0] @ np.diag([1.0, -2.0, 0.5])
+    y = q * np.exp(-0.1 * (q * x[:, 0]).sum(1, keepdims=True))
+    noisy = y + 0.02 * y.std() * rng.normal(size=y.shape)
+
+    def told(y, output="vector"):
+        return looks_like_a_gradient(Samples(torch.tensor(x), torch.tensor(y), as_rep(output)))
+
+    assert told(y) and told(noisy) and not told(y, "covector")
+    assert not told(3 * x[:, 0] * (x[:, 0] ** 2).sum(1, keepdims=True))
+    assert not told(rng.normal(size=y.shape)) and not told(np.cross(x[:, 0], [0.0, 0.0, 1.0]))

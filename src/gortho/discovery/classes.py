@@ -209,13 +209,12 @@ def _log(probabilities: np.ndarray) -> Tensor:
 
 
 def _modest(log_probabilities: Tensor, samples: int) -> Tensor:
-    """Log-probabilities mixed with equal ones, as if one sample more had any of the classes.
+    """Log-probabilities that are not below those of one sample more, of any class.
 
     Classes with sharp bounds are told apart without a single mistake, and then models are as sure as they like: one
     sample beyond the bound would make up all of the log loss.
     """
-    classes, doubt = log_probabilities.shape[1], 1 / (samples + 1)
-    return ((1 - doubt) * log_probabilities.exp() + doubt / classes).log()
+    return log_probabilities.clamp_min(-math.log(log_probabilities.shape[1] * (samples + 1)))
 
 
 def _model(
