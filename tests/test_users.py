@@ -362,7 +362,7 @@ def test_samples_are_named_by_their_lines_in_the_file(tmp_path):
 
 def test_a_header_alone_is_said(tmp_path):
     (tmp_path / "t.csv").write_text("a,b,y\n")
-    with pytest.raises(DataError, match="no rows below the header"):
+    with pytest.raises(DataError, match="empty below its header"):
         gortho.samples.read(tmp_path / "t.csv", x="a,b", y="y")
 
 

@@ -201,11 +201,15 @@ def _models(c: Comparison, form: QuadraticForm | Symmetry) -> tuple[tuple[Model,
 def _errors(posed: Posed, c: Comparison, form: QuadraticForm | Symmetry) -> tuple[tuple[Peer, ...], Tensor]:
     """Mean squared errors in the given coordinates, by the weights of the samples, and the predictor's values."""
     unit = posed.given.train.units[1]  # squares stay in range
-    train, test = (s.in_units(1.0, unit) for s in (posed.given.train, posed.given.held_out))
-    w = torch.ones(len(train), dtype=train.y.dtype) if train.weights is None else train.weights
-    mean = torch.tensordot(w / w.sum(), train.y, dims=1)
+    parts = posed.given
+    everyone = Samples.cat([parts.train, parts.validation, parts.held_out]).in_units(1.0, unit)
+    test = parts.held_out.in_units(1.0, unit)
+    w = torch.ones(len(everyone), dtype=everyone.y.dtype) if everyone.weights is None else everyone.weights
+    mean = torch.tensordot(w / w.sum(), everyone.y, dims=1)
     share = 1.0 if test.weights is None else 1 / float(test.weights.mean())
-    variance = max(share * float(squared_errors(mean.expand_as(test.y), test).mean()), 1e-300)
+    # Of all samples, as in the reason: the same error is the same share in both.
+    variance = float(squared_errors(mean.expand_as(everyone.y), everyone).mean() / w.mean())
+    variance = max(variance, 1e-300)
     rows = []
     for model, name, note in _models(c, form):
         mse = share * float(squared_errors(posed.values_out(model.held_out) / unit, test).mean())

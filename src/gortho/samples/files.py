@@ -164,7 +164,7 @@ def shaped(raw: Raw, shape: Shape) -> Dataset:
 def checked(raw: Raw, shape: Shape, source: str, limits: Limits) -> Dataset:
     """Numbers as they stand in the file as checked samples."""
     if not len(raw.X) and raw.columns is not None:
-        raise DataError("there are no rows below the header: give at least two samples")
+        raise DataError("the table is empty below its header: give at least two samples")
     raw = without_missing(raw) if shape.dropna else raw
     made = "time" in raw.more
     raw = with_slopes(raw, shape, limits.seed) if "time" in raw.more else raw
