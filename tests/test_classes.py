@@ -1,5 +1,7 @@
 """Classes: their form in a hidden frame, refusals, probabilities that no group element changes."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +16,10 @@ from gortho.discovery.posed import Posed
 from gortho.discovery.search import Restart, Search
 from gortho.discovery.spreads import given_errors
 from gortho.discovery.targets import Errors
-from gortho.samples import DataError
+from gortho.discovery.twins import Measured
+from gortho.discovery.verdict import Evidence, judge
+from gortho.runs import probabilities
+from gortho.samples import DataError, Dataset
 from gortho.samples.door import enter
 from gortho.samples.labels import MAX_CLASSES, MIN_OF_CLASS, as_labels
 from gortho.samples.values import Samples
@@ -286,3 +291,22 @@ def test_probabilities_are_for_classes():
     found = gortho.discover(x, x[:, 0] ** 2 - x[:, 1] ** 2, settings=TINY)
     with pytest.raises(ValueError, match="probabilities are for classes"):
         found.predict_proba(x)
+
+
+def test_sharp_classes_are_not_ruled_by_the_surest_mistake():
+    """Without noise models are as sure as they like; one sample beyond the bound must not make up all of the loss."""
+    x = np.random.default_rng(0).normal(size=(600, 4))
+    q = x[:, 0] ** 2 - np.square(x[:, 1:]).sum(1)
+    found = gortho.discover(x, np.where(q > 0, 1.0, 0.0), output="class", look_for="O")
+    assert list(probabilities(found, Dataset(x[:2], None))) == ["p_0", "p_1"]
+    assert found.group_name == "O(1,3)" and found.evidence.everyone.unexplained < 0.4
+
+
+def test_classes_are_not_told_of_errors_of_y():
+    m = Measured(3.78, 0.1, 3.5, 0.1, 0.1, 0.5)
+    e = Evidence(100, 20, 3.78, 3.5, "twin", "free", m, m, classes=2)
+    e = dataclasses.replace(e, everyone=dataclasses.replace(m, unexplained=0.97, free_unexplained=0.9))
+    for evidence in (e, dataclasses.replace(e, everyone=m)):
+        _, reason, advice = judge(evidence, "O(3)")
+        assert "y_error" not in advice and "%" not in reason.replace("97 %", "").replace("90 %", "")
+        assert "378" not in reason and "variance" not in reason

@@ -320,7 +320,7 @@ def test_decimal_commas(tmp_path):
         ("1,2,3\n4,5,6\n", ["no header", "'1', '2', '3'"]),
         ("\n\n", ["no header"]),
         ("a,a,y\n1,2,3\n4,5,6\n", ["'a' more than once"]),
-        ("a,b,y\n", ["empty", "(0, 2)"]),
+        ("a,b,y\n", ["empty below its header"]),
         ("a,b,y\n1,2,3\n", ["1 sample"]),
     ],
 )

@@ -12,7 +12,9 @@ from click.testing import CliRunner
 import gortho
 from gortho import EquivariantRegressor, InvariantClassifier, Settings, cli
 from gortho.cli import searching
-from gortho.samples import DataError
+from gortho.discovery.gradients import looks_like_a_gradient
+from gortho.reps import as_rep
+from gortho.samples import DataError, Samples
 
 SMALL = Settings(starts=10, generations=2, refits=4, predictor_steps=100)
 TINY = Settings(starts=2, generations=0, finalists=1, refits=2, predictor_steps=20)
@@ -323,3 +325,76 @@ def test_a_closed_pipe_is_no_full_disk(monkeypatch, tmp_path):
     with pytest.raises(BrokenPipeError):
         searching._written("Report", written.append, tmp_path / "r.html", False)
     assert written == [tmp_path / "r.html"]
+
+
+@pytest.mark.parametrize("x_unit, y_unit", [(1.0, 1e-24), (1e-25, 1.0), (1e25, 1e30)])
+def test_formulas_of_numbers_of_any_size(x_unit, y_unit):
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(300, 2))
+    y = y_unit / ((x**2).sum(1) + 0.5)
+    found = gortho.discover(x * x_unit, y, settings=TINY)
+    (term,) = found.formula.terms
+    assert term.coefficient == pytest.approx(y_unit * x_unit**2, rel=1e-4)
+    assert term.shapes == pytest.approx((0.5 * x_unit**2,), rel=1e-4)
+    np.testing.assert_allclose(found.formula(x * x_unit), y, rtol=1e-4)
+
+
+def test_weighted_errors_are_printed_weighted():
+    """Half of the samples are worthless, and say so by their weights."""
+    x, y = law()
+    rng = np.random.default_rng(5)
+    poor = rng.random(len(x)) < 0.5
+    y = y + np.where(poor, 1.0, 0.0) * rng.normal(size=len(x))
+    found = gortho.discover(x, y, sample_weight=np.where(poor, 1e-2, 1.0), settings=SMALL)
+    assert found.peers[0].relative_mse < 0.15
+    assert any("means by the weights" in notice for notice in found.notices)
+
+
+def test_samples_are_named_by_their_lines_in_the_file(tmp_path):
+    table = pd.DataFrame(np.arange(60.0).reshape(20, 3), columns=["a", "b", "y"])
+    table.loc[[0, 5], "a"] = np.nan
+    table.to_csv(tmp_path / "t.csv", index=False)
+    data = gortho.samples.read(tmp_path / "t.csv", x="a,b", y="y", dropna=True)
+    notice = "2 of 4 held-out samples (number 0, 4, … of the samples used, counted from 0) make up all"
+    # The header is line 1, and rows 0 and 5, lines 2 and 7, are gone.
+    assert data.in_file(notice) == "2 of 4 held-out samples (line 3, line 8, … of the file) make up all"
+
+
+def test_a_header_alone_is_said(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,y\n")
+    with pytest.raises(DataError, match="empty below its header"):
+        gortho.samples.read(tmp_path / "t.csv", x="a,b", y="y")
+
+
+def test_one_sample_is_a_table_of_one_row(plain):
+    for one in (pd.Series([1.0, 2.0, 3.0]), np.ones(3), [1.0, 2.0, 3.0]):
+        with pytest.raises(DataError, match="table of one row"):
+            plain.predict(one)
+
+
+def test_vectors_keep_the_names_of_their_columns():
+    x = np.random.default_rng(0).normal(size=(100, 2))
+    y = pd.DataFrame(3 * x * (x**2).sum(1, keepdims=True), columns=["F_x", "F_y"])
+    found = gortho.discover(x, y, output="vector", settings=TINY)
+    assert str(found.formula) == "F = 3.00 x ⟨x,x⟩"
+
+
+def test_kinds_of_output_that_are_told_include_classes():
+    x, y = law(50)
+    with pytest.raises(ValueError, match="or class for labels"):
+        gortho.discover(x, y, output="clas")
+
+
+def test_gradients_given_as_vectors_are_remarked_on():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 1, 3))
+    q = x[:, 0] @ np.diag([1.0, -2.0, 0.5])
+    y = q * np.exp(-0.1 * (q * x[:, 0]).sum(1, keepdims=True))
+    noisy = y + 0.02 * y.std() * rng.normal(size=y.shape)
+
+    def told(y, output="vector"):
+        return looks_like_a_gradient(Samples(torch.tensor(x), torch.tensor(y), as_rep(output)))
+
+    assert told(y) and told(noisy) and not told(y, "covector")
+    assert not told(3 * x[:, 0] * (x[:, 0] ** 2).sum(1, keepdims=True))
+    assert not told(rng.normal(size=y.shape)) and not told(np.cross(x[:, 0], [0.0, 0.0, 1.0]))

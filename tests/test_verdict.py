@@ -5,9 +5,14 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from scipy.stats import t as student_t
 
+from gortho import QuadraticForm
 from gortho.discovery.defect import Noise
-from gortho.discovery.spreads import without_noise_eigenvalues
+from gortho.discovery.projection import Projection
+from gortho.discovery.sandwich import draws
+from gortho.discovery.spreads import given_errors, without_noise_eigenvalues
+from gortho.discovery.targets import Errors
 from gortho.discovery.twins import Measured
 from gortho.discovery.verdict import (
     TOLERANCE,
@@ -18,7 +23,8 @@ from gortho.discovery.verdict import (
     few_samples,
     judge,
 )
-from gortho.samples.frame import Frame
+from gortho.samples import Samples
+from gortho.samples.frame import Frame, unit_form
 
 
 def measured(unexplained=0.001, free=0.01, p=None):
@@ -168,3 +174,48 @@ def test_a_direction_is_zero_only_where_the_inputs_vary_along_it():
     # other units of the columns change nothing
     units = torch.diag(torch.tensor([1e-3, 1.0, 1e3], dtype=torch.float64))
     assert without_noise_eigenvalues(A, refits, Frame(units))[1] == 1
+
+
+# Errors of the form
+
+
+def isotropic(seed, power, rows=300, noise=0.02):
+    """A law of |x|, with noise, in the frame."""
+    g = torch.Generator().manual_seed(seed)
+    x = torch.randn(rows, 1, 3, dtype=torch.float64, generator=g)
+    y = x[:, 0].square().sum(1) ** power
+    y = y + noise * y.std() * torch.randn(rows, dtype=torch.float64, generator=g)
+    return Samples(x, (y - y.mean()) / y.std())
+
+
+@pytest.mark.parametrize("power, degree", [(1.0, 1), (0.5, None)])
+def test_errors_of_isotropic_forms_hold_what_the_noise_does(power, degree):
+    inside = []
+    for seed in range(30):
+        samples = isotropic(seed, power)
+        train, rest = samples.rows(slice(0, 250)), samples.rows(slice(250, None))
+        projection = Projection(train, 80 if degree is None else 0, None, 0, degree=degree)
+        start = torch.tensor([[1.1, 0.05, 0.0], [0.05, 0.9, 0.05], [0.0, 0.05, 1.0]], dtype=torch.float64)
+        A = projection.refine(start, 20).A
+        forms = draws(train, rest, A, Errors.ABSOLUTE, 0, degree)
+        frame = Frame(torch.eye(3, dtype=torch.float64))
+        entry, eigen = given_errors(frame, QuadraticForm(A), A.expand(9, 3, 3), True, forms)
+        values = torch.linalg.eigvalsh(A).numpy()
+        half = student_t.ppf(0.975, 8)
+        inside += list(np.abs(values - 1) <= half * eigen)
+        inside += list((np.abs(A.numpy() - np.eye(3)) <= half * entry)[np.triu_indices(3)])
+    assert 0.91 <= np.mean(inside) < 1  # 95 % of 270
+
+
+def test_eigenvalues_that_are_not_told_apart_share_their_error():
+    g = torch.Generator().manual_seed(0)
+    G = 1e-3 * torch.randn(400, 3, 3, dtype=torch.float64, generator=g)
+    one = torch.eye(3, dtype=torch.float64)
+    frame = Frame(one)
+    found = []
+    for A in (one, torch.diag(torch.tensor([0.5, 0.5, 1.5], dtype=torch.float64))):
+        forms = unit_form(A) + (G + G.mT) / 2
+        found.append(given_errors(frame, QuadraticForm(unit_form(A)), forms, True)[1])
+    alike, apart = found
+    assert alike.max() == alike.min() > 1.3 * apart[2]
+    assert apart[0] == apart[1] > apart[2]

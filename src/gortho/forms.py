@@ -334,10 +334,10 @@ def set_off(name: str) -> str:
 def coefficient(value: float, digits: int) -> str:
     """A positive number with so many decimals if its order is one, else with one more significant digit than that.
 
-    >>> [coefficient(value, 2) for value in (1.414, 0.849, 0.178, 0.00173, 1.73e-6)]
-    ['1.41', '0.85', '0.178', '0.00173', '1.73e-06']
+    >>> [coefficient(value, 2) for value in (1.414, 0.849, 0.178, 0.00173, 1.73e-6, 1e25)]
+    ['1.41', '0.85', '0.178', '0.00173', '1.73e-06', '1.00e+25']
     """
     order = math.log10(value)
-    if order < -4:
+    if not -4 <= order < 7:
         return f"{value:.{digits}e}"
     return f"{value:.{digits if order > -0.5 else digits - math.floor(order)}f}"

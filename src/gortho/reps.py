@@ -350,7 +350,8 @@ def as_rep(output: str | Rep) -> Rep:
         match = re.fullmatch(r"\s*(?:(\d+)\s*\*)?\s*([a-z]+)\s*", word)
         if match is None or match[2] not in _BY_NAME or match[1] == "0":
             raise ValueError(
-                f"output {output!r}: {word.strip()!r} is unknown; choose from {', '.join(_BY_NAME)}"
+                f"output {output!r}: {word.strip()!r} is unknown; choose from {', '.join(_BY_NAME)}, or "
+                "class for labels (discover)"
             )
         parts += [_BY_NAME[match[2]]] * int(match[1] or 1)
     return parts[0] if len(parts) == 1 else DirectSum(tuple(parts))

@@ -17,6 +17,7 @@ from gortho.discovery.spreads import BOOSTS
 from gortho.formulas import Formula
 from gortho.formulas.writing import TEXT, body
 from gortho.samples import DataError, Dataset, read
+from gortho.samples.called import together
 from gortho.samples.checks import variable_names
 from gortho.samples.door import as_targets
 from gortho.samples.sampling import choose
@@ -48,8 +49,8 @@ def labels_of(data: Dataset) -> dict[str, Any]:
         for part in ("x", "y", "scalars")
     }
     labels: dict[str, Any] = {} if arrays else {"scalars": named["scalars"], "coordinates": named["x"]}
-    if len(named["y"]) == 1:
-        labels["y"] = named["y"][0]
+    if named["y"]:
+        labels["y"] = together(named["y"])
     if arrays and named["x"] != ["X"]:
         labels["vectors"] = named["x"]
     return labels
@@ -58,7 +59,7 @@ def labels_of(data: Dataset) -> dict[str, Any]:
 def remembered(found: Discovery, data: Dataset) -> Discovery:
     """The discovery with the file and columns that it comes from, and what was noticed while reading them."""
     source = Source(Path(data.source).name, data.columns)
-    notices = tuple(dict.fromkeys([*data.notices, *found.notices]))
+    notices = tuple(dict.fromkeys([*data.notices, *map(data.in_file, found.notices)]))
     columns = data.columns.get("x", ())
     if Path(data.source).suffix.lower() in ARRAYS or sizes_of(found):
         columns = ()
@@ -262,7 +263,12 @@ def probabilities(found: Discovery, data: Dataset) -> dict[str, np.ndarray]:
     if not found.classes:
         return {}
     p = found.predict_proba(data.X, scalars_of(data))
-    return {f"p_{c}": column for c, column in zip(found.classes, p.T)}
+    return {f"p_{_called(c)}": column for c, column in zip(found.classes, p.T)}
+
+
+def _called(label: Any) -> str:
+    """A class in a header: whole numbers without decimals."""
+    return f"{label:.0f}" if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def summary(found: Discovery) -> dict[str, Any]:

@@ -13,12 +13,13 @@ from torch import Tensor
 from gortho.discovery.classes import frequencies, log_losses
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import Noise
-from gortho.discovery.find import FoundForm
-from gortho.discovery.models import coordinates
+from gortho.discovery.find import SEARCH_SAMPLES, FoundForm
+from gortho.discovery.models import coordinates, squared_errors
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Kind
 from gortho.discovery.provenance import Peer, Provenance, Restart
 from gortho.discovery.result import Discovery
+from gortho.discovery.sandwich import draws
 from gortho.discovery.settling import settling
 from gortho.discovery.spreads import certificate, given_errors, spread
 from gortho.discovery.targets import Errors
@@ -34,6 +35,7 @@ from gortho.symmetry import Symmetry
 
 #: Held-out samples that the report shows.
 SHOWN = 2_000
+WEIGHTED = "held-out errors are means by the weights of the samples (1/error² where y_error was given)"
 INTERRUPTED = (
     "The search was interrupted: this is the best form so far, and the evidence is not complete.",
     "Run it again and let it finish; --time-budget SECONDS ends by itself (Python: time_budget).",
@@ -70,13 +72,17 @@ def answer(
         if verdict is Verdict.UNDERDETERMINED:
             advice = f"{advice} {settling(evidence, comparison, posed, A, matrices)}".strip()
     notices = [*notices, *_few_notice(evidence, samples, posed, seed)]
+    if samples.weights is not None:
+        notices.append(WEIGHTED)
     if found.wins is not None and found.errors is Errors.RELATIVE:
         notices.append(
             f"relative errors give the better form (on {100 * found.wins:.0f} % of the validation samples): errors are "
             "weighted by the size of the targets, in the fits and in the verdict"
         )
     exact = fitted is not None and fitted.kind is Kind.POLYNOMIAL
-    errors = None if matrices is None else given_errors(posed.frame, candidate, matrices, exact)
+    errors = None
+    if matrices is not None:
+        errors = given_errors(posed.frame, candidate, matrices, exact, _draws(posed, form, fitted, seed))
     entry, eigen = errors or (None, None)
     network = None if fitted is None else posed.network_out(fitted)
     shown = {} if comparison is None else _shown(posed, comparison, network, candidate)
@@ -103,6 +109,17 @@ def answer(
         violation=seen,
         **shown,
     )
+
+
+def _draws(posed: Posed, form: FoundForm, fitted: Fitted | None, seed: int) -> Tensor | None:
+    """Forms as far from the found one as noise leads; labels have refits alone."""
+    if posed.classes or fitted is None or fitted.form.signature.zero:
+        return None
+    short = fitted.kind is Kind.POLYNOMIAL
+    parts = posed.weighted(form.search.errors) if short else posed.parts
+    degree = fitted.options["degree"] if short else None
+    few = [s.rows(slice(0, SEARCH_SAMPLES)) for s in (parts.train, parts.validation)]
+    return draws(few[0], few[1], fitted.form.matrix, form.search.errors, seed, degree)
 
 
 def gathered(
@@ -182,13 +199,20 @@ def _models(c: Comparison, form: QuadraticForm | Symmetry) -> tuple[tuple[Model,
 
 
 def _errors(posed: Posed, c: Comparison, form: QuadraticForm | Symmetry) -> tuple[tuple[Peer, ...], Tensor]:
-    """Mean squared errors in the given coordinates, and the predictor's values."""
-    test, unit = posed.given.held_out, posed.given.train.units[1]  # squares stay in range
-    mean = (posed.given.train.y / unit).mean(0)
-    variance = max(float((test.y / unit - mean).square().mean()), 1e-300)
+    """Mean squared errors in the given coordinates, by the weights of the samples, and the predictor's values."""
+    unit = posed.given.train.units[1]  # squares stay in range
+    parts = posed.given
+    everyone = Samples.cat([parts.train, parts.validation, parts.held_out]).in_units(1.0, unit)
+    test = parts.held_out.in_units(1.0, unit)
+    w = torch.ones(len(everyone), dtype=everyone.y.dtype) if everyone.weights is None else everyone.weights
+    mean = torch.tensordot(w / w.sum(), everyone.y, dims=1)
+    share = 1.0 if test.weights is None else 1 / float(test.weights.mean())
+    # Of all samples, as in the reason: the same error is the same share in both.
+    variance = float(squared_errors(mean.expand_as(everyone.y), everyone).mean() / w.mean())
+    variance = max(variance, 1e-300)
     rows = []
     for model, name, note in _models(c, form):
-        mse = float(((posed.values_out(model.held_out) - test.y) / unit).square().mean())
+        mse = share * float(squared_errors(posed.values_out(model.held_out) / unit, test).mean())
         rows.append(Peer(name, mse * unit * unit, mse / variance, model.parameters, note))
     return tuple(rows), posed.values_out(c.own.held_out)
 
@@ -196,10 +220,11 @@ def _errors(posed: Posed, c: Comparison, form: QuadraticForm | Symmetry) -> tupl
 def _losses(posed: Posed, c: Comparison, form: QuadraticForm) -> tuple[tuple[Peer, ...], Tensor]:
     """Log losses, and the predictor's probabilities."""
     test, train = posed.given.held_out, posed.given.train
-    chance = log_losses(frequencies(train).log().expand(len(test), -1), test).mean()
+    share = 1.0 if test.weights is None else 1 / float(test.weights.mean())
+    chance = share * log_losses(frequencies(train).log().expand(len(test), -1), test).mean()
     rows = []
     for model, name, note in _models(c, form):
-        loss = float(log_losses(model.held_out, test).mean())
+        loss = share * float(log_losses(model.held_out, test).mean())
         rows.append(Peer(name, loss, loss / float(chance), model.parameters, note))
     return tuple(rows), c.own.held_out.exp()
 

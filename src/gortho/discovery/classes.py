@@ -208,10 +208,19 @@ def _log(probabilities: np.ndarray) -> Tensor:
     return torch.as_tensor(probabilities).double().clamp_min(LEAST_PROBABILITY).log()
 
 
+def _modest(log_probabilities: Tensor, samples: int) -> Tensor:
+    """Log-probabilities that are not below those of one sample more, of any class.
+
+    Classes with sharp bounds are told apart without a single mistake, and then models are as sure as they like: one
+    sample beyond the bound would make up all of the log loss.
+    """
+    return log_probabilities.clamp_min(-math.log(log_probabilities.shape[1] * (samples + 1)))
+
+
 def _model(
     name: str, parts: Parts, values: Sequence[Tensor], size: int = 0, rows: Predictor | None = None
 ) -> Model:
-    validation, held_out = values
+    validation, held_out = (_modest(v, len(parts.train)) for v in values)
     error = float(log_losses(validation, parts.validation).mean())
     return Model(name, error, held_out, error, size, rows)
 

@@ -21,6 +21,7 @@ from gortho.discovery.classes import class_predictor, compare_classes
 from gortho.discovery.clock import Clock, too_small
 from gortho.discovery.defect import noise_of
 from gortho.discovery.find import FoundForm, find_form, refits_of
+from gortho.discovery.gradients import NOTE, looks_like_a_gradient
 from gortho.discovery.large import Survey, allowed
 from gortho.discovery.law import with_formula
 from gortho.discovery.posed import Posed
@@ -141,7 +142,7 @@ def discover(
         why=limits.why,
         labels=labels,
     )
-    notices += too_small(time_budget)
+    notices += [*too_small(time_budget), *([NOTE] if looks_like_a_gradient(samples) else [])]
     asked = Asked.of(look_for, axial, spaces, samples.rep, samples.points, set_like)
     samples = samples.with_targets(samples.y, even_rep(samples.rep))  # parity is told apart from O(A)
     if known is not None:

@@ -15,6 +15,7 @@ from gortho.discovery.result import Discovery
 from gortho.discovery.spreads import UNDERSTATED
 from gortho.forms import QuadraticForm
 from gortho.formulas import Problem, short_formula
+from gortho.formulas.units import about, given
 from gortho.reps import as_rep
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
@@ -22,9 +23,8 @@ from gortho.training import predict
 
 #: Forms, as far from the found one as its errors say, where there are no refits of it alone.
 DRAWS = 8
-#: Sizes of x and of y beyond this, or below one by this, are not put into formulas, whose powers would leave the range.
+#: Sizes of x and of y beyond this, or below one by this, are divided out: their powers would leave the range.
 LARGEST = 1e20
-UNITS = "no formula is looked for where numbers are so large or small: give x and y in other units for one"
 NONE = (
     "no short formula: of powers, roots, logarithms, exponentials and waves of the invariants, up to six terms come "
     "nowhere near the predictor"
@@ -38,28 +38,13 @@ def with_formula(found: Discovery, posed: Posed, refits: Tensor | None, clock: C
     """
     if not speaks_of(found):
         return found
-    parts = posed.weighted(found.provenance.errors)
-    given = posed.given
-    sizes = [*posed.given.train.units]
-    if max(max(size, 1 / size) for size in sizes) > LARGEST:
-        return replace(found, notices=(*found.notices, UNITS))
     assert found.symmetry is not None
-    # The errors of a wider symmetry's form are widened already, and so are its draws.
-    exact = found.provenance.predictor is Kind.POLYNOMIAL or found.wider is not None
-    problem = Problem(
-        replace(given.train, weights=parts.train.weights),
-        replace(given.validation, weights=parts.validation.weights),
-        replace(given.held_out, weights=parts.held_out.weights),
-        found.symmetry,
-        found.output,
-        lambda samples: _predicted(found, samples),
-        _spread(found, posed, refits),
-        1.0 if exact else UNDERSTATED,
-        0 if found.wider is None else found.wider.output_space,
-    )
+    x_unit, y_unit = (u if max(u, 1 / u) > LARGEST else 1.0 for u in posed.given.train.units)
+    problem = _problem(found, posed, refits, (x_unit, y_unit))
     try:
         with clock.stage("formula"):
             formula = short_formula(problem)
+            formula = formula and given(formula, found.symmetry, x_unit, y_unit)
     except KeyboardInterrupt:
         return found
     except (np.linalg.LinAlgError, ArithmeticError) as error:  # the answer is worth more than its formula
@@ -70,6 +55,34 @@ def with_formula(found: Discovery, posed: Posed, refits: Tensor | None, clock: C
     if formula is None:
         return replace(found, provenance=provenance, notices=(*found.notices, NONE))
     return replace(found, provenance=provenance, formula=formula)
+
+
+def _problem(found: Discovery, posed: Posed, refits: Tensor | None, units: tuple[float, float]) -> Problem:
+    """What the formula is sought for, in these units of x and y."""
+    assert found.symmetry is not None
+    weighted, parts = posed.weighted(found.provenance.errors), posed.given
+    train, validation, held_out = (
+        replace(part.in_units(*units), weights=like.weights)
+        for part, like in (
+            (parts.train, weighted.train),
+            (parts.validation, weighted.validation),
+            (parts.held_out, weighted.held_out),
+        )
+    )
+    # The errors of a wider symmetry's form are widened already, and so are its draws.
+    exact = found.provenance.predictor is Kind.POLYNOMIAL or found.wider is not None
+    return Problem(
+        train,
+        validation,
+        held_out,
+        about(found.symmetry, units[0]),
+        found.output,
+        lambda samples: _predicted(found, samples.in_units(1 / units[0], 1 / units[1])) / units[1],
+        [about(symmetry, units[0]) for symmetry in _spread(found, posed, refits)],
+        1.0 if exact else UNDERSTATED,
+        0 if found.wider is None else found.wider.output_space,
+        logarithms=units[0] == 1.0,  # that of a unit would be one more term
+    )
 
 
 def speaks_of(found: Discovery) -> bool:

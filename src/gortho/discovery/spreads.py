@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
+from scipy.stats import norm
+from scipy.stats import t as student_t
 from torch import Tensor
 
 from gortho.discovery.verdict import ZERO_BOUND, ZERO_ERRORS, ZERO_SHARE
@@ -20,6 +23,10 @@ from gortho.testing import equivariance_error
 BOOSTS = (0.25, 0.5, 1.0, 2.0, 3.0)
 #: The spread of refits understates errors by this factor: so measured on the development seeds of the benchmarks.
 UNDERSTATED = 1.8
+#: Neighbours among the eigenvalues are told apart beyond so many times the sum of their errors.
+APART = 2.0
+#: The 95th percentile of the norm of a random symmetric matrix over its root mean square, by the dimension from one on.
+NORMS = (1.96, 1.64, 1.48, 1.40, 1.34)
 #: Errors of the form are not smaller than this share of its largest entry.
 ROUNDING = 1e-9
 
@@ -81,26 +88,57 @@ def spread(A: Tensor, matrices: Tensor, zero: int) -> Spread:
 
 
 def given_errors(
-    frame: Frame, candidate: QuadraticForm, matrices: Tensor, polynomial: bool = False
+    frame: Frame,
+    candidate: QuadraticForm,
+    matrices: Tensor,
+    polynomial: bool = False,
+    draws: Tensor | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Standard errors of the entries and of the eigenvalues of the gauge-fixed form, in the given coordinates.
 
     Refits with features share some of their imperfections, so their spread is widened; those of a polynomial do not.
+    Errors are not below those of ``draws``, which the noise makes, where there are any.
     """
-    forms = unit_form(frame.W.mT @ matrices @ frame.W)
-    forms = forms * torch.where((forms * candidate.matrix).sum((1, 2), keepdim=True) < 0, -1.0, 1.0)
     # Rounding is that of the frame: each entry has its own units.
     units = (
         frame.W.norm(dim=0) * torch.linalg.matrix_norm(frame.W.mT @ unit_form(matrices[0]) @ frame.W) ** -0.5
     )
     rounding = ROUNDING * candidate.n**0.5 * torch.outer(units, units)
     _, Q = torch.linalg.eigh(candidate.matrix)
+    least = rounding, (Q.mT.abs() @ rounding @ Q.abs()).diagonal()
     factor = 1.0 if polynomial else UNDERSTATED
-    errors = forms.std(0), _eigenvalue_errors(candidate.matrix, forms)
-    return (
-        torch.maximum(factor * errors[0], rounding).numpy(),
-        torch.maximum(factor * errors[1], (Q.mT.abs() @ rounding @ Q.abs()).diagonal()).numpy(),
-    )
+    # Intervals are made with Student's t of the few refits; draws are as many as one likes.
+    of_few = norm.ppf(0.975) / student_t.ppf(0.975, max(1, len(matrices) - 1))
+    for forms, times in ((matrices, factor), (draws, float(of_few))):
+        if forms is not None:
+            found = _errors_of(candidate.matrix, unit_form(frame.W.mT @ forms @ frame.W), times)
+            least = torch.maximum(least[0], found[0]), torch.maximum(least[1], found[1])
+    return least[0].numpy(), least[1].numpy()
+
+
+def _errors_of(A: Tensor, forms: Tensor, factor: float) -> tuple[Tensor, Tensor]:
+    """Errors of entries and eigenvalues by a spread of forms, which is widened by a factor."""
+    forms = forms * torch.where((forms * A).sum((1, 2), keepdim=True) < 0, -1.0, 1.0)
+    return factor * forms.std(0), _of_clusters(A, factor * (forms - forms.mean(0)))
+
+
+def _of_clusters(A: Tensor, moves: Tensor) -> Tensor:
+    """Errors of the eigenvalues, in order of size, where A moves by these symmetric matrices.
+
+    Those that are not told apart push each other away, so that the largest of them is found too large and the smallest
+    too small: each is as far off as the norm of what moves them all.
+    """
+    values, Q = torch.linalg.eigh(A)
+    inside = Q.mT @ moves @ Q
+    alone = inside.diagonal(dim1=1, dim2=2).std(0)
+    apart = values.diff() > APART * (alone[1:] + alone[:-1])
+    errors = torch.empty_like(alone)
+    ends = [0, *(torch.nonzero(apart)[:, 0] + 1).tolist(), len(values)]
+    for first, last in pairwise(ends):
+        block = torch.linalg.matrix_norm(inside[:, first:last, first:last], ord=2)
+        size = min(last - first, len(NORMS))
+        errors[first:last] = (block.square().sum() / (len(moves) - 1)).sqrt() * NORMS[size - 1] / NORMS[0]
+    return errors
 
 
 def certificate(

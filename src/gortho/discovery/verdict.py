@@ -171,6 +171,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
 
 
+def _of_all(share: float) -> str:
+    """A share of the log loss of class frequencies, which models that learnt nothing may exceed."""
+    return percent(share) if share <= 1 else "all (and more)"
+
+
 def confidence(e: Evidence, verdict: Verdict) -> float:
     """How often answers with such evidence were right, on problems with and without a form (see results/verdicts).
 
@@ -216,13 +221,19 @@ def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> tuple[V
     found = few + found if few else found[0].upper() + found[1:]
     if e.classes:
         found = found.replace("variance", "log loss of the class frequencies")
-    free = f"the best model of the coordinates ({e.free}) {percent(m.free_unexplained)}"
+        found = found.replace(f"leaves {percent(m.unexplained)} of", f"leaves {_of_all(m.unexplained)} of")
+    left = _of_all(m.free_unexplained) if e.classes else percent(m.free_unexplained)
+    free = f"the best model of the coordinates ({e.free}) {left}"
     if min(m.unexplained, m.free_unexplained) > NOTHING_EXPLAINED:
         return (
             Verdict.UNDERDETERMINED,
             "Neither models of the invariants of a form nor models of the coordinates explain the targets: "
-            f"{percent(m.unexplained)} and {percent(m.free_unexplained)} of their variance stay unexplained on "
-            "held-out samples.",
+            + (
+                "on held-out samples their log losses are about that of the class frequencies, or above."
+                if e.classes
+                else f"{percent(m.unexplained)} and {percent(m.free_unexplained)} of their variance stay unexplained "
+                "on held-out samples."
+            ),
             "Check that y belongs to x, row by row, and is not mostly noise; more samples help only then.",
         )
     if e.broken is not None and e.broken.gain > tolerance:
@@ -260,8 +271,8 @@ def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> tuple[V
         return (
             Verdict.UNDERDETERMINED,
             f"{found}, {free}: too much is left over to tell noise from a broken form.",
-            "Give more samples or less noisy targets; if a quantity is missing, pass it as a scalar. Where the errors "
-            "of y are known, give them (y_error).",
+            "Give more samples or less noisy targets; if a quantity is missing, pass it as a scalar."
+            + ("" if e.classes else " Where the errors of y are known, give them (y_error)."),
         )
     if not e.complete:
         return (

@@ -15,6 +15,7 @@ from gortho.formulas.problem import Problem
 from gortho.formulas.selection import ROUNDING, Squares, choose, prices
 from gortho.formulas.shapes import COST as SHAPED
 from gortho.formulas.shapes import Grid
+from gortho.formulas.usual import far, robust
 from gortho.formulas.values import EXACT, WITHIN, Formula, Monomial, Term
 from gortho.formulas.writing import TEXT, body
 from gortho.samples.values import Samples
@@ -121,16 +122,16 @@ def _kind(term: Term) -> tuple[Monomial, ...]:
 
 
 def short_formula(problem: Problem) -> Formula | None:
-    """The shortest formula that is as good as the predictor; else a short approximation; else None."""
+    """The shortest formula that is as good as the predictor; else a short approximation; else None.
+
+    A few samples that are far from it rule neither its terms nor its numbers (`gortho.formulas.usual`).
+    """
     with np.errstate(all="ignore"):
-        return _short_formula(problem)
+        return robust(problem, _short_formula, _again)
 
 
 def _short_formula(problem: Problem) -> Formula | None:
-    train = problem.train
-    components = train.y[0].numel()
-    few = problem.rows(train.rows(slice(0, max(1, CHOICE // components))))
-    whole = Samples.cat([train, problem.validation]).rows(slice(0, FIT // components))
+    few, whole = _few(problem), _whole(problem)
     plain = _plain(problem, few)
     if not plain.pool:
         return None
@@ -152,9 +153,28 @@ def _short_formula(problem: Problem) -> Formula | None:
     return about if about.unexplained <= about.predictor_unexplained + ABOUT else None
 
 
+def _few(problem: Problem) -> Rows:
+    """What terms are chosen by."""
+    return problem.rows(problem.train.rows(slice(0, max(1, CHOICE // problem.train.y[0].numel()))))
+
+
+def _whole(problem: Problem) -> Samples:
+    """What coefficients are fitted to."""
+    samples = Samples.cat([problem.train, problem.validation])
+    return samples.rows(slice(0, FIT // samples.y[0].numel()))
+
+
+def _again(problem: Problem, formula: Formula) -> Formula:
+    """The formula with its numbers fitted to the samples of another problem."""
+    found = _without_doubtful(problem, formula.terms, _whole(problem))
+    return replace(found, rivals=_rivals(found, _plain(problem, _few(problem)))) if found.holds else found
+
+
 def _plain(problem: Problem, rows: Rows) -> Choice:
     """The terms without numbers inside that can be told apart on these samples."""
     found = library(problem.space(rows), rows.q, problem.output_space)
+    if not problem.logarithms:
+        found = [c for c in found if not c.term.logarithm]
     return Choice.of(found, rows.design([c.term for c in found]), rows)
 
 
@@ -194,7 +214,7 @@ def _with_shapes(problem: Problem, plain: Choice, terms: list[Term]) -> list[Ter
     """The choice among plain terms and those with numbers inside, which are sought beside what is there already."""
     rows = plain.rows
     sparse = problem.rows(problem.train.rows(slice(0, max(1, SCAN // rows.y.shape[1]))))
-    grid = Grid.of(problem.space(rows), sparse, problem.output_space)
+    grid = Grid.of(problem.space(rows), sparse, problem.output_space, problem.logarithms)
     near = {term.monomials for term in terms}
     order = [int(i) for i in np.argsort(-plain.squares.gains(()))[:KEPT]]
     order += [i for i, c in enumerate(plain.pool) if c.term.monomials in near and i not in order]
@@ -255,15 +275,26 @@ def _fitted(problem: Problem, terms: Sequence[Term], samples: Samples) -> Formul
         labels.scalars,
         labels.coordinates,
     )
+    return _measured(problem, formula)
+
+
+def _measured(problem: Problem, formula: Formula) -> Formula:
+    """The formula with what it and the predictor leave of the held-out samples, but for those far from both."""
     held = problem.held_out
-    there = problem.rows(held)
+    rows = problem.rows(held)
     with np.errstate(all="ignore"):
-        values = sum(t.coefficient * there.q.column(t) for t in formula.terms)
-    left = problem.unexplained(np.asarray(values), held)
+        values = formula.values(rows.q)
+    predicted = problem.predict(held).reshape(rows.y.shape)
+    own, other = (np.square(rows.root * (rows.y - v)).sum(1) for v in (values, predicted))
+    # Where the predictor does well, the sample is right and the formula is not.
+    out = far(np.minimum(own, other), own, rows.root * rows.y)
+    kept = held.rows(~out)
+    left = problem.unexplained(values[~out], kept)
     return replace(
         formula,
         unexplained=left if np.isfinite(left) else np.inf,
-        predictor_unexplained=problem.unexplained(problem.predict(held), held),
+        predictor_unexplained=problem.unexplained(predicted[~out], kept),
+        far=(int(out.sum()), len(held)),
     )
 
 

@@ -18,7 +18,7 @@ class Problem:
     """What a formula is sought for: samples in the given coordinates, the symmetry, and the predictor's values.
 
     ``spread`` are symmetries that would do as well (refits), by which the form's error reaches the coefficients;
-    ``widened`` is the factor that their spread is known to be too small by.
+    ``widened`` is the factor that their spread is known to be too small by. ``logarithms`` may be in it or not.
     """
 
     train: Samples
@@ -30,6 +30,7 @@ class Problem:
     spread: Sequence[Symmetry] = ()
     widened: float = 1.0
     output_space: int = 0
+    logarithms: bool = True
 
     def rows(self, samples: Samples, symmetry: Symmetry | None = None) -> Rows:
         """Samples as formulas see them."""

@@ -73,7 +73,7 @@ class Grid:
     rows: Rows
 
     @classmethod
-    def of(cls, space: Space, rows: Rows, output_space: int = 0) -> Grid:
+    def of(cls, space: Space, rows: Rows, output_space: int = 0, logarithms: bool = True) -> Grid:
         """All terms, from the simplest on, that are finite and not zero there."""
         found: list[tuple[Candidate, np.ndarray]] = []
         ways = legs(space, rows.q, output_space)
@@ -85,6 +85,8 @@ class Grid:
             ]
             apart = [any(sum(map(abs, w)) > 1 for w in way[1]) for way, *_ in others]
             for chosen, cost in factors(space, rows.q):
+                if chosen[-1].kind == "log" and not logarithms:
+                    continue
                 value = _value(rows, chosen)
                 for ((number, weights, _), scalars, other, more), own in zip(others, apart):
                     if own and chosen[-1].left != weights[0]:

@@ -101,6 +101,11 @@ class Term:
             f.kind in ("power", "scalar") and f.shape is None and f.power in (1, 2, 3) for f in factors
         )
 
+    @property
+    def logarithm(self) -> bool:
+        """Whether a logarithm is in it."""
+        return any(factor.kind == "log" for monomial in self.monomials for factor in monomial.factors)
+
     def shaped(self, shapes: Sequence[float], errors: Sequence[float] | None = None) -> Term:
         """The same with other numbers inside."""
         halves = [0.0] * len(shapes) if errors is None else list(errors)
@@ -196,6 +201,8 @@ class Formula:
         unexplained: what it leaves of the variance of held-out samples.
         predictor_unexplained: what the predictor leaves of the same.
         rivals: terms that do as well in place of one, as far as these samples tell: "log⟨x,x⟩ for √⟨x,x⟩".
+        left_out, samples: of so many samples that it could be fitted to, those that are far from it do not count.
+        far: of so many held-out samples, those far from formula and predictor are not in the two shares.
 
     >>> from gortho import QuadraticForm
     >>> kinetic = Term((Monomial((Factor("scalar", scalar=0), Factor("power", (1,), (1,)))),), "", 0.5, 0.01)
@@ -216,6 +223,9 @@ class Formula:
     unexplained: float = math.nan
     predictor_unexplained: float = math.nan
     rivals: tuple[str, ...] = field(default=())
+    left_out: int = 0
+    samples: int = 0
+    far: tuple[int, int] = (0, 0)
 
     @property
     def within(self) -> bool:
@@ -266,11 +276,14 @@ class Formula:
                 f"{points.shape[1]} vector(s) and {flat.shape[1]} scalar(s) a sample: the formula takes {self.points} "
                 f"and {len(self.scalars)}"
             )
-        quantities = Quantities(points, flat, self.symmetry, self.output)
         with np.errstate(all="ignore"):
-            total = sum(t.coefficient * quantities.column(t) for t in self.terms)
+            total = self.values(Quantities(points, flat, self.symmetry, self.output))
         rep = as_rep(self.output)
-        return np.asarray(total).reshape(len(points), *rep.shape(self.symmetry.n))
+        return total.reshape(len(points), *rep.shape(self.symmetry.n))
+
+    def values(self, quantities: Quantities) -> np.ndarray:
+        """Its values ``(N, components)`` of given quantities."""
+        return np.asarray(sum(t.coefficient * quantities.column(t) for t in self.terms))
 
     def __str__(self) -> str:
         from gortho.formulas.writing import text
@@ -308,8 +321,8 @@ class Formula:
     @classmethod
     def of_json(cls, content: dict[str, Any]) -> Formula:
         """Read what `as_json` wrote."""
-        names = ("vectors", "scalars", "coordinates", "rivals")
-        made: dict[str, Any] = {name: tuple(content[name]) for name in names}
+        names = ("vectors", "scalars", "coordinates", "rivals", "far")
+        made: dict[str, Any] = {name: tuple(content[name]) for name in names if name in content}
         made["terms"] = tuple(_term(t) for t in content["terms"])
         return cls(**content | made | {"symmetry": Symmetry.from_json(content["symmetry"])})
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from gortho.forms import WORD, coefficient, set_off
-from gortho.formulas.values import Factor, Formula, Monomial, Term, Weights
+from gortho.formulas.values import MOST_LEFT, Factor, Formula, Monomial, Term, Weights
 from gortho.reps import as_rep
 
 #: A number whose error is below this share of it is written without it, to six digits at most.
@@ -288,9 +288,14 @@ def quality(formula: Formula) -> str:
     if formula.exact:
         return "leaves nothing of the held-out variance but rounding"
     compared = f"{own:.2g} of the held-out variance, the predictor {other:.2g}"
+    count, held_out = formula.far
+    if count:
+        compared += f", without {count} of {held_out} samples that neither explains"
     if formula.holds:
         return f"leaves {compared}"
-    kind = f"an interpolation with {formula.numbers} numbers" if formula.within else "an approximation only"
+    kind = "an approximation only"
+    if formula.within and formula.unexplained <= MOST_LEFT:
+        kind = f"an interpolation with {formula.numbers} numbers"
     return f"{kind}: leaves {compared}"
 
 
@@ -320,6 +325,8 @@ def in_coordinates(formula: Formula) -> str:
 def lines(formula: Formula) -> list[str]:
     """The formula and what is to be said of it."""
     found = [str(formula), f"± 95 %: {errors(formula)}; {quality(formula)}"]
+    if formula.left_out:
+        found.append(f"fitted without {formula.left_out} of {formula.samples} samples, which are far from it")
     expanded = in_coordinates(formula)
     if expanded:
         found.append(f"that is, {expanded}")

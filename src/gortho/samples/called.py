@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import takewhile
 from typing import Any
 
 from gortho.samples.errors import DataError
@@ -40,7 +41,7 @@ class Labels:
             raise DataError(f"labels = {labels!r}: give a dictionary with some of {', '.join(known)}")
         made: dict[str, Any] = {k: v if k == "y" else _words(v) for k, v in given.items()}
         columns = [str(c) for c in getattr(y, "columns", ())]
-        name = columns[0] if len(columns) == 1 else getattr(y, "name", None)
+        name = together(columns) if columns else getattr(y, "name", None)
         if isinstance(name, str):
             made.setdefault("y", name)
         columns = [str(c) for c in getattr(scalars, "columns", ())]
@@ -76,6 +77,19 @@ class Labels:
             f"{name}_{i}" if i else str(name) for i in numbers for name in names
         )  # fmt: skip
         return Labels(self.y or "y", (*vectors, *fixed), scalars, every)
+
+
+def together(columns: Sequence[str]) -> str:
+    """What the columns of one target are called: their common beginning, or all of them.
+
+    >>> together(["energy"]), together(["F_x", "F_y"]), together(["ax", "ay", "az"]), together(["u", "v"])
+    ('energy', 'F', 'a', '(u, v)')
+    """
+    if len(columns) == 1:
+        return columns[0]
+    same = takewhile(lambda letters: len(set(letters)) == 1, zip(*columns))
+    stem = "".join(letters[0] for letters in same).rstrip("_ .[(")
+    return stem or f"({', '.join(columns)})"
 
 
 def _words(given: Any) -> tuple[str, ...]:

@@ -59,16 +59,18 @@ class Piece:
         With `dropna`, rows with missing numbers (NaN) are left out; `told` hears of how many.
         """
         for first, block in self.blocks(rows):
+            numbers = np.arange(first, first + len(block))
             if dropna:
                 there = ~np.isnan(block).any(axis=1)
                 told(int((~there).sum()))
-                block = block[there]
+                block, numbers = block[there], numbers[there]
                 if not len(block):
                     continue
             if not np.isfinite(block).all():
                 row, column = (int(i) for i in np.argwhere(~np.isfinite(block))[0])
+                place = self.where(int(numbers[row]))
                 raise DataError(
-                    f"{labels[column]} is {block[row, column]} in {self.where(first + row)}: drop or impute such rows"
+                    f"{labels[column]} is {block[row, column]} in {place}: drop or impute such rows"
                     + (", or leave them out by dropna=True" if np.isnan(block[row, column]) else "")
                 )
             yield first, block

@@ -56,6 +56,11 @@ def by_name(X: Any, names: Sequence[str], columns: Sequence[str] = (), points: i
     """
     given, size = frame_columns(X), points * len(names)
     if not given:
+        if len(getattr(X, "shape", (1,) * (isinstance(X, list) and not any(map(np.ndim, X))))) == 1:
+            raise DataError(
+                f"X has shape ({len(X)},): a single sample is a table of one row, such as X.iloc[[0]] of a data frame "
+                "or X[None] of an array"
+            )
         return X
     ways = [list(columns)] if len(columns) == size else []
     if points == 1:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,7 +31,7 @@ class Dataset:
 
     `y` is None where no targets were read. `columns` names the arrays or columns that were, by their part: "x",
     "y", "scalars" and so on. `weights` (N,), of mean one, are those of the file, or come from errors of y, which
-    `y_error` (N,) has too. Of classes, y has the labels.
+    `y_error` (N,) has too. Of classes, y has the labels. `place` says where a row stands in the file, if it is known.
     """
 
     X: np.ndarray
@@ -43,6 +44,15 @@ class Dataset:
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
     weights: np.ndarray | None = None
     y_error: np.ndarray | None = None
+    place: Callable[[int], str] | None = None
+
+    def in_file(self, notice: str) -> str:
+        """A notice with the places of samples in the file, where they are known, for their numbers."""
+        numbers = re.search(r"number ([\d, ]*\d)(, …)? of the samples used, counted from 0", notice)
+        if self.place is None or numbers is None:
+            return notice
+        places = ", ".join(self.place(int(number)) for number in numbers[1].split(","))
+        return notice.replace(numbers[0], f"{places}{numbers[2] or ''} of the file")
 
 
 def read(
@@ -153,7 +163,10 @@ def shaped(raw: Raw, shape: Shape) -> Dataset:
 
 def checked(raw: Raw, shape: Shape, source: str, limits: Limits) -> Dataset:
     """Numbers as they stand in the file as checked samples."""
+    if not len(raw.X) and raw.columns is not None:
+        raise DataError("the table is empty below its header: give at least two samples")
     raw = without_missing(raw) if shape.dropna else raw
+    made = "time" in raw.more
     raw = with_slopes(raw, shape, limits.seed) if "time" in raw.more else raw
     d = shaped(raw, shape)
     X, point, sample, target, notices = d.X, d.point_scalars, d.sample_scalars, d.y, d.notices
@@ -163,7 +176,10 @@ def checked(raw: Raw, shape: Shape, source: str, limits: Limits) -> Dataset:
     else:
         if raw.classes and np.isnan(target).any():
             first, count = int(np.isnan(target).argmax()), int(np.isnan(target).sum())
-            raise DataError(f"y has no label in {raw.place(first)} ({count} in all): {FIX}")
+            raise DataError(
+                f"y has no label in {raw.place(first)} ({count} in all): {FIX}; NA, null and nan count as missing, so "
+                "a class needs another name"
+            )
         weight = raw.more.get("weight")
         weight = weight[:, 0] if weight is not None and weight.ndim == 2 and weight.shape[1] == 1 else weight
         y_error = raw.more.get("y_error")
@@ -186,7 +202,8 @@ def checked(raw: Raw, shape: Shape, source: str, limits: Limits) -> Dataset:
             target = np.array(raw.classes)[target.astype(int)]
         if y_error is not None and given is not None and weights is not None:
             errors = checks.errors_of(y_error, given, weights)
-    return Dataset(X, target, point, sample, d.names, source, notices, d.columns, weights, errors)
+    place = None if made or len(X) < len(raw.X) else raw.place
+    return Dataset(X, target, point, sample, d.names, source, notices, d.columns, weights, errors, place)
 
 
 def without_missing(raw: Raw) -> Raw:

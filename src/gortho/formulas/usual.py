@@ -1,0 +1,152 @@
+"""Samples that are far from a formula: told apart, so that a few wrong ones rule neither its terms nor its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.stats import chi2, norm
+
+from gortho.formulas.problem import Problem
+from gortho.formulas.values import Formula
+from gortho.samples.values import Samples
+
+#: A sample is far from a formula where normal errors, with the median of all, would be so with this many sigmas.
+FAR = 5.0
+#: What is smaller than this share of the mean square of y is not far.
+LEAST = 1e-6
+#: More than this share of the samples are not far by mistake: the formula is wrong, or errors are so.
+MOST_FAR = 0.05
+#: Rounds in which terms are chosen without the samples that are far.
+ROUNDS = 3
+#: Fitted numbers of a formula that needs no second look.
+PLAIN = 2
+
+
+#: A formula for a problem; and the same formula with its numbers fitted anew.
+Once = Callable[[Problem], Formula | None]
+Again = Callable[[Problem, Formula], Formula]
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Which samples of the training and of the validation part count."""
+
+    train: np.ndarray
+    validation: np.ndarray
+
+    @classmethod
+    def split(cls, both: np.ndarray, train: int) -> Kept:
+        """From one mask of both parts, one after the other."""
+        return cls(both[:train], both[train:])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kept) and all(map(np.array_equal, self._masks, other._masks))
+
+    @property
+    def _masks(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.train, self.validation
+
+    @property
+    def out(self) -> int:
+        """How many do not count."""
+        return int((~self.train).sum() + (~self.validation).sum())
+
+
+def far(squares: np.ndarray, scale: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Which squared errors ``(N,)`` are far beyond those of ``scale``; none where these are too many to be mistakes.
+
+    ``y`` are the targets ``(N, c)``: what is small beside them is not far.
+    """
+    components = y.shape[1]
+    beyond = float(chi2.isf(2 * norm.sf(FAR), components) / chi2.median(components))
+    finite = np.where(np.isfinite(squares), squares, np.inf)
+    limit = beyond * float(np.median(np.where(np.isfinite(scale), scale, np.inf)))
+    usual = np.square(y).sum(1)[finite <= limit]
+    found = finite > max(limit, LEAST * float(usual.mean()) if len(usual) else 0.0)
+    # So many by chance, with few samples.
+    most = MOST_FAR + 2 * (MOST_FAR / len(found)) ** 0.5
+    return found if found.mean() <= most else np.zeros(len(found), bool)
+
+
+def kept_by(problem: Problem, formula: Formula) -> Kept:
+    """The samples that are not far from a formula."""
+    train = problem.train
+    rows = problem.rows(Samples.cat([train, problem.validation]))
+    with np.errstate(all="ignore"):
+        errors = np.square(rows.root * (rows.y - formula.values(rows.q))).sum(1)
+    return Kept.split(~far(errors, errors, rows.root * rows.y), len(train))
+
+
+def usual(problem: Problem) -> Kept:
+    """The samples but for those with the most extreme x and y, whatever the law."""
+    both = Samples.cat([problem.train, problem.validation])
+    kept = np.ones(len(both), bool)
+    for values in (both.x.numpy(), both.y.numpy()):
+        flat = values.reshape(len(both), -1)
+        middle = np.median(flat, axis=0)
+        size = np.median(np.abs(flat - middle), axis=0)
+        away = (np.abs(flat - middle) / np.where(size > 0, size, 1.0)).max(1)
+        kept &= away <= np.quantile(away, 1 - MOST_FAR)
+    return Kept.split(kept, len(problem.train))
+
+
+def without(problem: Problem, kept: Kept) -> Problem:
+    """The problem with some of its samples."""
+    validation = problem.validation.rows(kept.validation)
+
+    def predict(samples: Samples) -> np.ndarray:
+        if samples is validation:
+            return problem.predict(problem.validation)[kept.validation]
+        return problem.predict(samples)
+
+    return replace(problem, train=problem.train.rows(kept.train), validation=validation, predict=predict)
+
+
+def robust(problem: Problem, once: Once, again: Again) -> Formula | None:
+    """The formula of all samples, or of those that are not far from it where some are.
+
+    Where the formula of all is none, or no simple law, terms are chosen first by the samples that are usual by
+    themselves: a single row with a sentinel for x can spoil every term.
+    """
+    best = first = once(problem)
+    starts: list[Kept] = []
+    if first is not None:
+        kept = kept_by(problem, first)
+        if kept.out:
+            starts.append(kept)
+            best = _told(again(without(problem, kept), first), kept)
+    if first is None or not (first.holds and (first.polynomial or first.numbers <= PLAIN)):
+        starts.append(usual(problem))
+    for start in starts:
+        best = _better(best, _settled(problem, start, once))
+    return best
+
+
+def _told(formula: Formula, kept: Kept) -> Formula:
+    """The formula with how many samples it was fitted without."""
+    return replace(formula, left_out=kept.out, samples=len(kept.train) + len(kept.validation))
+
+
+def _settled(problem: Problem, kept: Kept, once: Once) -> Formula | None:
+    """The formula of the samples that are not far from it, from a first choice of samples on."""
+    found = None
+    for _ in range(ROUNDS):
+        formula = once(without(problem, kept))
+        if formula is None:
+            return found
+        found, now = _told(formula, kept), kept_by(problem, formula)
+        if now == kept:
+            return found
+        kept = now
+    return found
+
+
+def _better(one: Formula | None, other: Formula | None) -> Formula | None:
+    """The second where it is a law and the first is none; or where it is as short and leaves no more."""
+    if one is None or other is None:
+        return one or other
+    if one.holds != other.holds:
+        return other if other.holds else one
+    return other if other.numbers <= one.numbers and other.unexplained <= one.unexplained else one
