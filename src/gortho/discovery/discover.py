@@ -34,6 +34,7 @@ from gortho.discovery.spreads import without_noise_eigenvalues
 from gortho.discovery.targets import Errors
 from gortho.discovery.twins import compare
 from gortho.discovery.verdict import TOLERANCE, Verdict
+from gortho.discovery.whole import from_all
 from gortho.discovery.wider import wanted, widen
 from gortho.discovery.wider_claims import Asked, even_rep
 from gortho.discovery.wider_notes import with_translations
@@ -249,7 +250,11 @@ def _discover(
                         given=posed.measured,
                         axes=posed.frame.inverse,
                     )
-            if settings.members > 1 and fitted.kind is not Kind.POLYNOMIAL and not posed.classes:
+            if fitted.kind is Kind.POLYNOMIAL and form.law is None:
+                with clock.stage("predictor"):
+                    fitted = from_all(fitted, parts, seed)
+                    A = fitted.form.matrix
+            elif settings.members > 1 and fitted.kind is not Kind.POLYNOMIAL and not posed.classes:
                 with clock.stage("members"):
                     fitted = committee(
                         fitted,

@@ -175,7 +175,7 @@ def polynomial(form: QuadraticForm, parts: Parts, seed: int) -> Fitted | None:
         moved = QuadraticForm(at.A)
         if moved.signature != form.signature:
             continue
-        fitted = _linear(
+        fitted = solved(
             moved, train, projection, {"features": 1, "degree": degree, "seed": seed}, Kind.POLYNOMIAL
         )
         error = _error(fitted.network, parts.validation)
@@ -197,10 +197,10 @@ def linear_predictor(form: QuadraticForm, train: Samples, seed: int) -> Fitted:
     columns = min(LINEAR_COLUMNS, len(train) * components // 3)
     few = train.rows(slice(0, LINEAR_ROWS // components))
     projection = Projection(few, columns, few.weights, seed)
-    return _linear(form, train, projection, {"features": columns, "seed": seed}, Kind.LINEAR)
+    return solved(form, train, projection, {"features": columns, "seed": seed}, Kind.LINEAR)
 
 
-def _linear(
+def solved(
     form: QuadraticForm, train: Samples, projection: Projection, options: dict[str, Any], kind: Kind
 ) -> Fitted:
     """The solution of a projection at a form, as a network."""

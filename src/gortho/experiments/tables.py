@@ -17,6 +17,8 @@ COLUMNS = {
     "relative MSE": "relative MSE",
     "cos": "\\|cos\\|",
     "d_PA": "d_PA",
+    "bound": "bound",
+    "ratio": "ratio",
     "equivariance error": "equivariance error",
     "seconds": "seconds",
     "parameters": "parameters",

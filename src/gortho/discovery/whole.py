@@ -1,0 +1,35 @@
+"""The last fit of a polynomial and its form, to all samples: what was held out has served its purpose by then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gortho.discovery.predictor import Fitted, Parts, solved
+from gortho.discovery.projection import LEAST_DAMPING, Projection
+from gortho.forms import QuadraticForm
+from gortho.samples.values import Samples
+
+#: Numbers in the arrays of a fit, at most.
+ROOM = 20_000_000
+#: Steps of the form: the one from fewer samples is near.
+STEPS = 4
+
+
+def from_all(fitted: Fitted, parts: Parts, seed: int) -> Fitted:
+    """The same polynomial with the form that all samples tell, train, validation and held-out.
+
+    Under noise this is the estimate of least error: the choice of the polynomial took fewer samples. The errors that
+    the verdict rests on stay those of the polynomial that had seen none of the held-out samples.
+    """
+    data = Samples.cat([parts.train, parts.validation, parts.held_out])
+    degree = fitted.options["degree"]
+    columns = Projection(data.rows(slice(0, 1)), 0, None, seed, degree=degree).family.columns
+    few = data.rows(slice(0, ROOM // (data.rep.size(data.n) * max(columns, data.n**2))))
+    if len(few) <= len(parts.train):
+        return fitted
+    projection = Projection(few, 0, few.weights, seed, degree=degree)
+    moved = QuadraticForm(projection.refine(fitted.form.matrix, STEPS, LEAST_DAMPING).A)
+    if moved.signature != fitted.form.signature:
+        return fitted
+    options = {"features": 1, "degree": degree, "seed": seed}
+    return replace(solved(moved, data, projection, options, fitted.kind), ended=fitted.ended)
