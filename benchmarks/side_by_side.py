@@ -9,6 +9,7 @@ SymCert runs from a checkout of github.com/Kendiukhov/certified-symmetry-discove
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 import time
 from collections.abc import Callable
@@ -296,6 +297,14 @@ def draw(path: Path, rows: pd.DataFrame) -> None:
     figure.savefig(path, dpi=150)
 
 
+def earlier(path: Path) -> list[dict]:
+    """Rows of an earlier run, which goes on."""
+    if not path.exists():
+        return []
+    with open(path, newline="") as file:
+        return [row for row in csv.DictReader(file) if row["gortho said"]]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -314,7 +323,10 @@ def main() -> None:
             kinds = dict.fromkeys((p["part"], p["truth"]) for p in work)
             work = [p for kind in kinds for p in [q for q in work if (q["part"], q["truth"]) == kind][:2]]
         order = np.random.default_rng(0).permutation(len(work))
-        measure(partial(run, checkout=options.symcert), [work[i] for i in order], options.jobs, path)
+        done = earlier(path)
+        known = {(row["part"], row["truth"], row["seed"]) for row in done}
+        left = [p for i in order if (p := work[i]) and (p["part"], p["truth"], str(p["seed"])) not in known]
+        measure(partial(run, checkout=options.symcert), left, options.jobs, path, done)
     write_page(path, HEADING, tables)
     import pandas as pd
 
