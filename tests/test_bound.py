@@ -71,7 +71,7 @@ def test_the_form_of_a_polynomial_is_as_near_as_the_noise_allows():
         ]
         ratios.append([d / synthetic_bound(3_000, seed, 1.0) for d in distances])
     few, all_ = (statistics.mean(r) for r in zip(*ratios))
-    assert all_ < 1.25 and all_ < few
+    assert all_ < 1.4 and all_ < few
 
 
 def test_rows_are_compared_with_their_own_bound():

@@ -398,3 +398,49 @@ def test_gradients_given_as_vectors_are_remarked_on():
     assert told(y) and told(noisy) and not told(y, "covector")
     assert not told(3 * x[:, 0] * (x[:, 0] ** 2).sum(1, keepdims=True))
     assert not told(rng.normal(size=y.shape)) and not told(np.cross(x[:, 0], [0.0, 0.0, 1.0]))
+
+
+def test_columns_named_by_quantity_and_unit(tmp_path):
+    """ "x/m" is a name, not a path: each coordinate keeps a symbol of its own."""
+    x = np.random.default_rng(0).normal(size=(300, 2))
+    frame = pd.DataFrame(x, columns=["x/m", "z/m"]).assign(**{"V/J": x[:, 0] ** 2 + 3 * x[:, 1] ** 2})
+    frame.loc[5, "x/m"] = np.nan
+    file, run = tmp_path / "a.csv", tmp_path / "run"
+    frame.to_csv(file, index=False)
+    asked = [
+        "discover",
+        str(file),
+        "--y",
+        "V/J",
+        "--dropna",
+        "--effort",
+        "quick",
+        "--quiet",
+        "--save",
+        str(run),
+    ]
+    result = CliRunner().invoke(cli.main, asked)
+    assert result.exit_code == 0, result.output
+    found = gortho.Discovery.load(run)
+    assert sorted(map(str, found.sympy().free_symbols)) == ["x/m", "z/m"]
+    assert "V/J" in str(found.formula)
+    # what was found without the rows that miss numbers can be checked and used without them
+    checked = CliRunner().invoke(cli.main, ["check", str(run), str(file), "--dropna"])
+    assert checked.exit_code == 0 and "299 samples" in checked.output
+    made = CliRunner().invoke(
+        cli.main, ["predict", str(run), str(file), "--dropna", "--out", str(tmp_path / "p.csv")]
+    )
+    assert made.exit_code == 0 and len(pd.read_csv(tmp_path / "p.csv")) == 299
+    assert CliRunner().invoke(cli.main, ["check", str(run), str(file)]).exit_code == 2
+
+
+def test_large_targets_are_not_far_under_relative_noise():
+    """Errors in proportion to y are no outliers where y is large; one gross error still is."""
+    from gortho.formulas.usual import far
+
+    rng = np.random.default_rng(1)
+    y = np.exp(rng.normal(size=(500, 1)) * 1.5)
+    errors = np.square(0.01 * y * rng.normal(size=(500, 1))).sum(1)
+    assert not far(errors, errors, y).any()
+    errors[7] = 4 * float(y[7, 0]) ** 2
+    assert far(errors, errors, y).nonzero()[0].tolist() == [7]

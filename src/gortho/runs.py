@@ -45,7 +45,7 @@ def labels_of(data: Dataset) -> dict[str, Any]:
     """Names for the formula: those of the columns, or of the arrays without the folders that they lie in."""
     arrays = Path(data.source).suffix.lower() in ARRAYS
     named = {
-        part: [name.rsplit("/", 1)[-1] for name in data.columns.get(part, ())]
+        part: [name.rsplit("/", 1)[-1] if arrays else name for name in data.columns.get(part, ())]
         for part in ("x", "y", "scalars")
     }
     labels: dict[str, Any] = {} if arrays else {"scalars": named["scalars"], "coordinates": named["x"]}
@@ -117,6 +117,7 @@ def read_for(
     scalars: str | None = None,
     points: int | None = None,
     decimal: str = ".",
+    dropna: bool = False,
 ) -> Dataset:
     """Read a file for a saved run: its columns, unless others are given."""
     options = found.network_options
@@ -135,6 +136,7 @@ def read_for(
         scalars_per_point=needed == "point",
         targets=targets,
         decimal=decimal,
+        dropna=dropna,
     )
     if sizes:
         return replace(data, X=side_by_side(apart(data.X, sizes))[0])

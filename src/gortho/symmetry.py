@@ -100,7 +100,8 @@ class Symmetry:
             raise ValueError(f"maps take vectors to the frame of one form, not of {len(self.forms)}")
         A = self.form.matrix
         T = unit_maps(maps, len(A))
-        others = [QuadraticForm(M.mT @ A @ M, tolerance=self.form.tolerance) for M in T]
+        names, tolerance = self.form.names, self.form.tolerance
+        others = [QuadraticForm(M.mT @ A @ M, names, tolerance=tolerance) for M in T]
         object.__setattr__(self, "_maps", T)
         object.__setattr__(self, "forms", (self.form, *others))
 

@@ -60,6 +60,9 @@ EFFORT = click.option(
     help="A quick search has fewer starts, rounds, refits and steps: it takes less time and is less sure.",
 )
 QUIET = click.option("--quiet", is_flag=True, help="No progress bar.")
+DROPNA = click.option(
+    "--dropna", is_flag=True, help="Leave out rows with missing numbers, which are an error otherwise."
+)
 DECIMAL = click.option(
     "--decimal",
     type=click.Choice([".", ","]),

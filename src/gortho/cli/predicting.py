@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gortho.cli.base import EXITS, as_options, main
-from gortho.cli.options import DECIMAL, FILE, JSON, POINTS, RUN, SCALARS, X, Y, options
+from gortho.cli.options import DECIMAL, DROPNA, FILE, JSON, POINTS, RUN, SCALARS, X, Y, options
 
 if TYPE_CHECKING:  # what the commands need is imported where it is used
     from gortho.discovery import Discovery
 
 
 @main.command(epilog=EXITS)
-@options(RUN, FILE, X, SCALARS, POINTS, DECIMAL)
+@options(RUN, FILE, X, SCALARS, POINTS, DECIMAL, DROPNA)
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="Where to: .npz, .csv, .parquet or .h5."
 )
@@ -42,12 +42,14 @@ def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
     _warn(found)
     data = read_for(found, file, targets=False, **columns)
     y = found.predict(data.X, scalars_of(data))
+    for notice in data.notices:
+        click.echo(f"note: {as_options(notice)}", err=True)
     write(out, y, target_columns(found), probabilities(found, data))
     click.echo(f"{len(y)} predictions in {out}")
 
 
 @main.command(epilog=EXITS)
-@options(RUN, FILE, X, Y, SCALARS, POINTS, DECIMAL, JSON)
+@options(RUN, FILE, X, Y, SCALARS, POINTS, DECIMAL, DROPNA, JSON)
 @click.pass_context
 def check(ctx: click.Context, run: Path, file: Path, as_json: bool, **columns: Any) -> None:
     """Does the saved RUN keep its promises on the data in FILE?

@@ -18,6 +18,7 @@ from gortho.cli.base import EXIT_CODES, EXITS, as_options, main
 from gortho.cli.options import (
     DECIMAL,
     DROP,
+    DROPNA,
     EFFORT,
     EFFORTS,
     FILE,
@@ -74,9 +75,7 @@ TOLERANCE = 0.003
     help="A law that is broken by at most this share of its variance still counts as found, approximately.",
 )
 @DROP
-@click.option(
-    "--dropna", is_flag=True, help="Leave out rows with missing numbers, which are an error otherwise."
-)
+@DROPNA
 @click.option(
     "--derivative",
     metavar="TIME",

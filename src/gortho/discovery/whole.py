@@ -1,4 +1,4 @@
-"""The last fit of a polynomial and its form, to all samples: what was held out has served its purpose by then."""
+"""The last fit of a polynomial and its form, to all samples but those held out."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ STEPS = 4
 
 
 def from_all(fitted: Fitted, parts: Parts, seed: int) -> Fitted:
-    """The same polynomial with the form that all samples tell, train, validation and held-out.
+    """The same polynomial with the form that training and validation samples tell together.
 
-    Under noise this is the estimate of least error: the choice of the polynomial took fewer samples. The errors that
-    the verdict rests on stay those of the polynomial that had seen none of the held-out samples.
+    Under noise this is the estimate of least error: the choice of the polynomial took fewer samples.
     """
-    data = Samples.cat([parts.train, parts.validation, parts.held_out])
+    data = Samples.cat([parts.train, parts.validation])
     degree = fitted.options["degree"]
     columns = Projection(data.rows(slice(0, 1)), 0, None, seed, degree=degree).family.columns
     few = data.rows(slice(0, ROOM // (data.rep.size(data.n) * max(columns, data.n**2))))

@@ -111,17 +111,19 @@ def widen(
     if accepted is not None:
         return wider_answer(found, samples, posed, plain, accepted, told, seed, clock)
     better = [trial for trial in trials if _beats(trial, plain, parts.held_out)]
-    found = _open(found, better, samples, posed, seed, tolerance)
+    opened = _open(found, better, samples, posed, seed, tolerance)
     if not ends:
-        return found
+        return opened
     left = ", ".join(f"{end.claim.name} {percent(end.error / parts.validation.variance)}" for end in ends)
+    said = "wider symmetries do not hold, either" if opened is found else "wider symmetries were tried, too"
+    reasons = [trial for trial in trials if opened is found or trial.reason != opened.reason]
     return replace(
-        found,
+        opened,
         provenance=provenance(samples, seed, clock, found.provenance.errors, found.provenance.predictor),
         notices=(
-            *found.notices,
-            f"wider symmetries do not hold, either; what they leave unexplained: {left}",
-            *(f"{trial.end.claim.name}: {trial.reason.replace(' (see the note)', '')}" for trial in trials),
+            *opened.notices,
+            f"{said}; what they leave unexplained: {left}",
+            *(f"{trial.end.claim.name}: {trial.reason.replace(' (see the note)', '')}" for trial in reasons),
         ),
     )
 

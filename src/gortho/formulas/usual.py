@@ -57,14 +57,19 @@ class Kept:
 def far(squares: np.ndarray, scale: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Which squared errors ``(N,)`` are far beyond those of ``scale``; none where these are too many to be mistakes.
 
-    ``y`` are the targets ``(N, c)``: what is small beside them is not far.
+    ``y`` are the targets ``(N, c)``: what is small beside them is not far. Nor is an error that is usual relative to
+    the size of its target, as those of large ones are under relative noise.
     """
     components = y.shape[1]
     beyond = float(chi2.isf(2 * norm.sf(FAR), components) / chi2.median(components))
     finite = np.where(np.isfinite(squares), squares, np.inf)
     limit = beyond * float(np.median(np.where(np.isfinite(scale), scale, np.inf)))
-    usual = np.square(y).sum(1)[finite <= limit]
+    sizes = np.square(y).sum(1)
+    usual = sizes[finite <= limit]
     found = finite > max(limit, LEAST * float(usual.mean()) if len(usual) else 0.0)
+    with np.errstate(all="ignore"):
+        relative, typical = finite / sizes, np.where(np.isfinite(scale), scale, np.inf) / sizes
+    found &= ~(relative <= beyond * float(np.median(np.nan_to_num(typical, nan=np.inf))))
     # So many by chance, with few samples.
     most = MOST_FAR + 2 * (MOST_FAR / len(found)) ** 0.5
     return found if found.mean() <= most else np.zeros(len(found), bool)

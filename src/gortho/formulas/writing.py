@@ -290,7 +290,7 @@ def quality(formula: Formula) -> str:
     compared = f"{own:.2g} of the held-out variance, the predictor {other:.2g}"
     count, held_out = formula.far
     if count:
-        compared += f", without {count} of {held_out} samples that neither explains"
+        compared += f", without {count} of {held_out} samples, which are far from both"
     if formula.holds:
         return f"leaves {compared}"
     kind = "an approximation only"
