@@ -331,7 +331,9 @@ def test_spaces_that_move_together(kind, told, tmp_path):
     again = Discovery.load(found.save(tmp_path / "run"))
     assert str(again) == str(found) and again.symmetry == found.symmetry
     assert np.array_equal(again.predict(task.x), found.predict(task.x))
-    assert found.to_html(tmp_path / "page.html").exists()
+    assert "x2 in the frame of x1: times [" in found.to_html(tmp_path / "page.html").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_formulas_of_spaces_that_move_together():

@@ -59,6 +59,7 @@ def report_data(found: Discovery) -> ReportData:
         verdict=found.verdict.name,
         headline=found.headline(),
         reason=found.reason,
+        beside=[] if found.wider is None else found.wider.lines(found.interval_factor),
         advice=found.advice,
         confidence=found.confidence,
         confidence_note=CONFIDENCE_NOTE,

@@ -68,6 +68,9 @@ class ReportData:
     verdict: str
     headline: str
     reason: str = ""
+    beside: list[str] = field(
+        default_factory=list
+    )  # what else the symmetry has: directions, origin, other forms, maps
     advice: str = ""
     confidence: float = float("nan")
     confidence_note: str = ""
