@@ -17,7 +17,7 @@ from gortho.discovery.wider import NO_TIME
 from gortho.discovery.wider_claim import Claim
 from gortho.discovery.wider_claims import Asked, aligned, angles, claims_for, even_rep, representative
 from gortho.discovery.wider_fit import _linear, invariants_of
-from gortho.discovery.wider_notes import TRANSLATIONS
+from gortho.discovery.wider_notes import TRANSLATIONS, translations
 from gortho.discovery.wider_projection import WideProjection
 from gortho.discovery.wider_skew import correlated, hermitian, hermitian_starts
 from gortho.reps import as_rep
@@ -518,6 +518,18 @@ def test_laws_of_differences_are_noted():
 
 
 # The command line
+
+
+def test_null_vectors_tell_nothing_of_translations():
+    """Of light-like vectors √|⟨x1-x2, x1-x2⟩| and √|⟨x1+x2, x1+x2⟩| are the same: a mass is no distance."""
+    p = normal(500, 2, 3)
+    x = torch.cat([p.norm(dim=2, keepdim=True), p], 2)
+    A = torch.diag(torch.tensor([1.0, -1.0, -1.0, -1.0]).double())
+    mass = (2 * ((x[:, 0] @ A) * x[:, 1]).sum(1)).abs().sqrt()
+    assert not translations(A, Samples(x, mass, as_rep("scalar")), 0)
+    heavy = torch.cat([(1 + p.square().sum(2, keepdim=True)).sqrt(), p], 2)
+    apart = heavy[:, 0] - heavy[:, 1]
+    assert translations(A, Samples(heavy, ((apart @ A) * apart).sum(1), as_rep("scalar")), 0)
 
 
 def test_options_of_the_command_line(tmp_path):

@@ -14,6 +14,8 @@ from gortho.samples.values import Samples
 
 #: Samples that translations are looked for in.
 NOTED = 5_000
+#: Vectors are null where their squares are below this share of the other products.
+NULL = 0.01
 TRANSLATIONS = "only differences of the vectors matter: the law does not change with translations, either"
 
 
@@ -28,12 +30,19 @@ def differences(samples: Samples) -> Samples | None:
 def translations(A: Tensor, samples: Samples, seed: int) -> bool:
     """Whether a law with a form is explained as well by differences of the vectors."""
     apart = differences(samples)
-    if apart is None:
+    if apart is None or _null(A, samples):
         return False
     left = [
         projections(s, LAST, [FINAL_ROUNDS[-1][0]], seed + 4)[0].solve(A).criterion for s in (samples, apart)
     ]
     return left[1] <= NEAR_BEST * left[0] + NEARLY_EXACT
+
+
+def _null(A: Tensor, samples: Samples) -> bool:
+    """Whether q(x_i) is next to nothing beside ⟨x_i, x_j⟩: then sums of the vectors would do as well as differences."""
+    gram = (samples.x @ A @ samples.x.mT).abs()
+    own = gram.diagonal(dim1=1, dim2=2)
+    return float(own.median()) < NULL * float(gram.sum((1, 2)).sub(own.sum(1)).median())
 
 
 def with_translations(found: Discovery, posed: Posed, seed: int) -> Discovery:
