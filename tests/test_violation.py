@@ -144,6 +144,10 @@ def test_the_number_of_samples_grows_with_the_square(ratio, told):
     assert _samples(100, ratio).startswith(told) and bool(_samples(100, ratio)) == bool(told)
 
 
+def test_no_fewer_than_twice_the_samples_are_advised():
+    assert _samples(300, 1.01).startswith("About 600 samples like these 300")
+
+
 def test_the_direction_that_refits_disagree_on_is_told_in_the_given_coordinates():
     random = np.random.default_rng(4)
     x = random.normal(size=(300, 3)) @ np.diag([1.0, 100.0, 0.01])

@@ -20,6 +20,8 @@ from gortho.samples.frame import unit_form
 
 #: More samples are advised up to this factor; beyond it, the kind of samples is what is wrong.
 MOST = 100.0
+#: and by no less than this one: errors are known to a factor themselves, so fewer would often not do.
+LEAST = 2.0
 
 
 def settling(e: Evidence, c: Comparison, posed: Posed, A: Tensor, refits: Tensor | None) -> str:
@@ -49,7 +51,8 @@ def settling(e: Evidence, c: Comparison, posed: Posed, A: Tensor, refits: Tensor
 def _samples(samples: int, ratio: float) -> str:
     if ratio**2 > MOST:
         return ""
-    return f"About {float(f'{samples * ratio**2:.1g}'):,.0f} samples like these {samples:,} would settle it. "
+    wanted = float(f"{samples * max(ratio**2, LEAST):.1g}")
+    return f"About {wanted:,.0f} samples like these {samples:,} would settle it. "
 
 
 def direction_least_known(posed: Posed, A: Tensor, refits: Tensor) -> str:
