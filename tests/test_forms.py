@@ -242,7 +242,7 @@ def test_round_trip_to_the_last_bit(way, signature):
 def test_json_is_plain_and_bad_json_is_named():
     assert json.loads(QuadraticForm.euclidean(2).to_json())["matrix"] == [[1, 0], [0, 1]]
     for text in ("{", "[1]", '{"matrix": [[1]]}', '"form"'):
-        with pytest.raises(ValueError, match="not a quadratic form written by to_json"):
+        with pytest.raises(ValueError, match="not a QuadraticForm written by to_json"):
             QuadraticForm.from_json(text)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,14 +61,15 @@ def check(ctx: click.Context, run: Path, file: Path, as_json: bool, **columns: A
     Example:
       gortho check run new.csv --json
     """
-    from gortho.runs import certify, load, plain, read_for
+    from gortho.runs import certify, load, read_for
+    from gortho.stored import plain
 
     found = load(run)
     _warn(found)
     data = read_for(found, file, targets=True if columns["y"] else None, **columns)
     result = certify(found, data)
     if as_json:
-        content = dataclasses.asdict(result) | {"holds": result.holds}
+        content = plain(result) | {"holds": result.holds}
         content["equivariance"] = [{"boost": b, "error": e} for b, e in result.equivariance.items()]
         click.echo(json.dumps(plain(content), indent=1))
     else:

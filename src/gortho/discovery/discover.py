@@ -25,14 +25,14 @@ from gortho.discovery.gradients import NOTE, looks_like_a_gradient
 from gortho.discovery.large import Survey, allowed
 from gortho.discovery.law import with_formula
 from gortho.discovery.posed import Posed
-from gortho.discovery.predictor import Kind, committee, final_predictor
+from gortho.discovery.predictor import Fitted, Kind, Parts, committee, final_predictor
 from gortho.discovery.result import Discovery
 from gortho.discovery.search import Interrupted, as_good
 from gortho.discovery.settings import Settings
 from gortho.discovery.several import discover_several
 from gortho.discovery.spreads import without_noise_eigenvalues
 from gortho.discovery.targets import Errors
-from gortho.discovery.twins import compare
+from gortho.discovery.twins import Comparison, compare
 from gortho.discovery.verdict import TOLERANCE, Verdict
 from gortho.discovery.whole import from_all
 from gortho.discovery.wider import wanted, widen
@@ -206,97 +206,94 @@ def _discover(
             first, last = shares[stage]
             watch(stage, first + share * (last - first), str(posed.out(A)))
 
-    interrupted = False
-    fitted = comparison = None
+    fitted, comparison, interrupted = None, None, False
     try:
         form = find_form(posed, settings=settings, errors=errors, seed=seed, clock=clock, progress=progress)
     except Interrupted as stop:
         form, interrupted = FoundForm(stop.found, stop.found.A), True
-    found, fitted = form.search, form.law
     A, zero = without_noise_eigenvalues(form.A, form.refits, posed.frame)
-    if zero and not as_good(posed.parts.train, found.errors, A, form.A, seed):
+    if zero and not as_good(posed.parts.train, form.search.errors, A, form.A, seed):
         A, zero = form.A, 0  # the refits do not tell it from zero, but the samples do
-    parts = posed.weighted(found.errors)
+    parts, fitted = posed.weighted(form.search.errors), form.law
+    common: dict[str, Any] = {"seed": seed, "clock": clock}
     steps = settings.predictor_steps
     try:
         with clock.stage("predictor"):
             fit = class_predictor if posed.classes else final_predictor
-            fitted = fitted or fit(
-                QuadraticForm(A),
-                parts,
-                steps=50 if interrupted else steps,
-                seed=seed,
-                clock=clock,
-                progress=lambda share: progress("predictor", share, A),
-            )
+            watched = partial(progress, "predictor", A=A)
+            few = 50 if interrupted else steps
+            fitted = fitted or fit(QuadraticForm(A), parts, steps=few, progress=watched, **common)
         interrupted |= fitted.ended is Ended.INTERRUPTED
         A = fitted.form.matrix
-        if fitted.kind is Kind.POLYNOMIAL and form.law is None and not interrupted:
+        short = fitted.kind is Kind.POLYNOMIAL and form.law is None
+        if short and not interrupted:
             with clock.stage("refits"):  # errors of the form as the polynomial has it
-                form = replace(form, refits=refits_of(fitted, posed, found, settings, seed, clock))
+                form = replace(form, refits=refits_of(fitted, posed, form.search, settings, seed, clock))
         if not interrupted:
-            with clock.stage("twins"):
-                watched = partial(progress, "twins", A=A)
-                if posed.classes:
-                    comparison = compare_classes(fitted, parts, seed=seed, clock=clock, progress=watched)
-                else:
-                    comparison = compare(
-                        fitted,
-                        parts,
-                        steps=steps,
-                        seed=seed,
-                        clock=clock,
-                        progress=watched,
-                        given=posed.measured,
-                        axes=posed.frame.inverse,
-                    )
-            if fitted.kind is Kind.POLYNOMIAL and form.law is None:
-                with clock.stage("predictor"):
-                    fitted = from_all(fitted, parts, seed)
-                    A = fitted.form.matrix
-            elif settings.members > 1 and fitted.kind is not Kind.POLYNOMIAL and not posed.classes:
-                with clock.stage("members"):
-                    fitted = committee(
-                        fitted,
-                        parts,
-                        members=settings.members,
-                        steps=steps,
-                        seed=seed,
-                        clock=clock,
-                        progress=lambda share: progress("members", share, A),
-                    )
+            common["progress"] = partial(progress, A=A)
+            comparison = _compared(fitted, parts, posed, steps, **common)
+            fitted = _handed_back(fitted, short, parts, posed, settings, **common)
+            A = fitted.form.matrix
     except KeyboardInterrupt:
         interrupted = True
-    given = (
-        None if posed.classes else noise_of(parts.train),
-        A,
-        zero,
-        interrupted,
-        seed,
-        clock,
-        notices,
-        tolerance,
-    )
+    noise = None if posed.classes else noise_of(parts.train)
+    given = (noise, A, zero, interrupted, seed, clock, notices, tolerance)
     try:
-        found_one = answer(samples, posed, form, fitted, comparison, *given)
-        if comparison is None or not wanted(found_one, asked, tolerance):
-            found_one = with_translations(found_one, posed, seed)
+        told = answer(samples, posed, form, fitted, comparison, *given)
+        if comparison is None or not wanted(told, asked, tolerance):
+            told = with_translations(told, posed, seed)
         else:
-            found_one = widen(
-                found_one,
-                samples,
-                posed,
-                form,
-                comparison,
-                asked,
-                settings,
-                seed,
-                clock,
-                tolerance,
-                lambda share: progress("wider", share, A),
+            wider = partial(progress, "wider", A=A)
+            told = widen(
+                told, samples, posed, form, comparison, asked, settings, seed, clock, tolerance, wider
             )
         if watch is not None and not interrupted:
-            watch("twins" if found_one.wider is None else "wider", 1.0, str(posed.out(A)))
-        return with_formula(found_one, posed, form.refits, clock)
+            watch("twins" if told.wider is None else "wider", 1.0, str(posed.out(A)))
+        return with_formula(told, posed, form.refits, clock)
     except KeyboardInterrupt:
         return answer(samples, posed, form, fitted, None, *given)
+
+
+def _compared(
+    fitted: Fitted,
+    parts: Parts,
+    posed: Posed,
+    steps: int,
+    seed: int,
+    clock: Clock,
+    progress: Callable[..., None],
+) -> Comparison:
+    """The predictor beside its twins."""
+    common: dict[str, Any] = {"seed": seed, "clock": clock, "progress": partial(progress, "twins")}
+    with clock.stage("twins"):
+        if posed.classes:
+            return compare_classes(fitted, parts, **common)
+        return compare(fitted, parts, steps=steps, given=posed.measured, axes=posed.frame.inverse, **common)
+
+
+def _handed_back(
+    fitted: Fitted,
+    short: bool,
+    parts: Parts,
+    posed: Posed,
+    settings: Settings,
+    seed: int,
+    clock: Clock,
+    progress: Callable[..., None],
+) -> Fitted:
+    """The predictor that is handed back: a short polynomial, or a committee, sees the held-out samples, too."""
+    if short:
+        with clock.stage("predictor"):
+            return from_all(fitted, parts, seed)
+    if settings.members == 1 or fitted.kind is Kind.POLYNOMIAL or posed.classes:
+        return fitted
+    with clock.stage("members"):
+        return committee(
+            fitted,
+            parts,
+            members=settings.members,
+            steps=settings.predictor_steps,
+            seed=seed,
+            clock=clock,
+            progress=partial(progress, "members"),
+        )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -181,13 +180,3 @@ def _invariants(posed: Posed, A: Tensor) -> list[tuple[str, np.ndarray]]:
         return [("q(x)", gram[:, 0, 0])]
     pairs = itertools.combinations_with_replacement(range(points), 2)
     return [(f"q of {i}, {j}" if i < j else f"q of vector {i}", gram[:, i, j]) for i, j in pairs]
-
-
-def violation_from(content: dict[str, Any]) -> Violation:
-    """A violation as `dataclasses.asdict` wrote it."""
-    profiles = tuple(
-        Profile(p["name"], p["share"], *(tuple(p[key]) for key in ("at", "means", "errors")))
-        for p in content["profiles"]
-    )
-    lists = {name: tuple(content[name]) for name in ("direction", "names")}
-    return Violation(**content | lists | {"profiles": profiles})

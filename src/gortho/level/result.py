@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,12 +19,11 @@ from gortho.level.evidence import LevelEvidence
 from gortho.report.words import with_interval
 from gortho.samples.checks import check_inputs
 from gortho.samples.errors import DataError
+from gortho.stored import plain, restored
 
 _FORMAT = "gortho level form 1"
 #: Columns of the sentences in the printed answer.
 WIDTH = 96
-_ARRAYS = ("centre", "entry_errors", "eigenvalue_errors", "centre_errors", "points", "shown_outliers")
-_NUMBERS = ("level", "level_error", "spread_before", "spread_after")
 
 
 class Calibration(NamedTuple):
@@ -230,16 +229,8 @@ class LevelForm:
 
     def to_json(self) -> str:
         """Everything as JSON text; `from_json` reads it back."""
-        content: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        content |= {name: None if content[name] is None else content[name].tolist() for name in _ARRAYS}
-        content |= {name: content[name] if math.isfinite(content[name]) else None for name in _NUMBERS}
-        content |= {
-            "format": _FORMAT,
-            "verdict": self.verdict.name,
-            "candidate": None if self.candidate is None else json.loads(self.candidate.to_json()),
-            "evidence": None if self.evidence is None else asdict(self.evidence),
-        }
-        return json.dumps(content, indent=1)
+        content = {"format": _FORMAT, **plain(self), "verdict": self.verdict.name}
+        return json.dumps(content, indent=1, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> LevelForm:
@@ -248,17 +239,7 @@ class LevelForm:
             content = json.loads(text)
             if content.pop("format") != _FORMAT:
                 raise KeyError("format")
-            content["verdict"] = Verdict[content["verdict"]]
-            if content["candidate"] is not None:
-                content["candidate"] = QuadraticForm.from_json(json.dumps(content["candidate"]))
-            if content["evidence"] is not None:
-                content["evidence"] = LevelEvidence(**content["evidence"])
-            for name in _ARRAYS:
-                content[name] = None if content[name] is None else np.array(content[name])
-            content |= {name: math.nan for name in _NUMBERS if content[name] is None}
-            for name in ("names", "outliers", "notices"):
-                content[name] = tuple(content[name])
-            return cls(**content)
+            return restored(content, cls)
         except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
             raise ValueError(f"this is not a saved level form, or of another version ({error!r})") from None
 
