@@ -160,14 +160,9 @@ def discover(
             notices=tuple(notices),
         )
     if len(set(dims)) > 1:
-        if samples.classes or set_like or any((asked.axial, asked.odd)):
-            raise ValueError(
-                "vectors of different dimension are supported for numbers, ordered and polar vectors: leave out "
-                "classes, set_like, axial and odd outputs"
-            )
         with one_thread():
             return discover_several(
-                samples, asked.spaces, dims, settings or Settings(), seed, clock, notices, tolerance
+                samples, asked, dims, settings or Settings(), seed, clock, notices, tolerance
             )
     kind = Errors.ABSOLUTE if samples.classes else as_errors(errors)  # labels are right or wrong
     with one_thread(), watched(watch) as watch:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import textwrap
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,14 +15,12 @@ from gortho.discovery.verdict import Verdict, percent
 from gortho.files import write_whole
 from gortho.forms import QuadraticForm
 from gortho.level.evidence import LevelEvidence
-from gortho.report.words import with_interval
+from gortho.report.words import sentences, with_halves
 from gortho.samples.checks import check_inputs
 from gortho.samples.errors import DataError
 from gortho.stored import plain, restored
 
 _FORMAT = "gortho level form 1"
-#: Columns of the sentences in the printed answer.
-WIDTH = 96
 
 
 class Calibration(NamedTuple):
@@ -187,11 +184,11 @@ class LevelForm:
         factor = self.interval_factor
         values = self.candidate.eigenvalues.numpy()
         told = {
-            "eigenvalues": _with_errors(values, factor * np.asarray(self.eigenvalue_errors)),
-            "centre": _with_errors(self.centre, factor * np.asarray(self.centre_errors)),
+            "eigenvalues": with_halves(values, factor * np.asarray(self.eigenvalue_errors)),
+            "centre": with_halves(self.centre, factor * np.asarray(self.centre_errors)),
             "level q(x - c)": "0"
             if not self.level
-            else _with_errors([self.level], [factor * self.level_error]),
+            else with_halves([self.level], [factor * self.level_error]),
         }
         if math.isfinite(self.spread_after):
             told["spread of the length"] = (
@@ -207,8 +204,8 @@ class LevelForm:
             for name, value in self.numbers().items():
                 bars = "" if name.startswith("spread") or value == "0" else " (± 95 %)"
                 lines.append(f"  {name}{bars}: {value}")
-        lines += [_sentences(f"  why: {self.reason}"), _sentences(f"  next: {self.advice}")]
-        lines += [_sentences(f"  note: {notice}") for notice in self.notices]
+        lines += [sentences(f"  why: {self.reason}"), sentences(f"  next: {self.advice}")]
+        lines += [sentences(f"  note: {notice}") for notice in self.notices]
         return "\n".join(lines)
 
     # Pictures and files
@@ -270,12 +267,3 @@ def with_spreads(found: LevelForm, x: np.ndarray) -> LevelForm:
 
 def _an(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
-
-
-def _with_errors(values: Any, halves: Any) -> str:
-    pairs = [with_interval(float(v), float(h), digits=1) for v, h in zip(values, halves)]
-    return ", ".join(f"{v} ± {h[1:]}" for v, h in pairs).replace("−", "-")
-
-
-def _sentences(text: str) -> str:
-    return textwrap.fill(text, WIDTH, subsequent_indent="    ", break_on_hyphens=False)

@@ -106,9 +106,8 @@ class EquivariantNet(nn.Module):
         self.settings = {"width": width, "depth": depth, "seed": seed}
         #: Whether forward looks for NaN and inf; training switches it off once the whole data set is checked.
         self.check_values = True
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # the weights' seed is our own, the caller's stream is untouched
+        # The weights' seed is our own, the caller's stream is untouched.
+        with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.build(width, depth)
         parts = len(self.rep.parts)
@@ -278,23 +277,27 @@ class EquivariantNet(nn.Module):
 
     def _tuples(self, x: Tensor) -> Tensor:
         """Inputs, checked, as tuples ``(batch, p, n)`` about the origin."""
-        if not isinstance(x, Tensor):
-            raise TypeError(f"x is a {type(x).__name__}: give a torch tensor, e.g. torch.as_tensor(x)")
-        n = (
-            self.n if self._told is None else self._told.n
-        )  # where kinds of vectors differ, that of the longest
+        n = self.n if self._told is None else self._told.n  # of kinds that differ, the longest
+        self._require(x, "x")
         checks.require_vectors(x, n)
         if x.ndim == 2 and self.points == 1:
             x = x[:, None, :]
         if x.ndim != 3 or (x.shape[1] != self.points and not self.set_like):
             raise ValueError(f"x has shape {tuple(x.shape)}, expected (batch, {self.points}, {n})")
-        if x.dtype != self.x_scale.dtype:
+        return x if self.broken is None else self.broken.centred(x)
+
+    def _require(self, t: Tensor, what: str) -> None:
+        """Refuse what is no tensor, of another dtype, or not finite."""
+        if not isinstance(t, Tensor):
             raise TypeError(
-                f"x is {x.dtype}, the network {self.x_scale.dtype}: use net.to(x.dtype) or x.to(...)"
+                f"{what} is a {type(t).__name__}: give a torch tensor, e.g. torch.as_tensor({what})"
+            )
+        if t.dtype != self.x_scale.dtype:
+            raise TypeError(
+                f"{what} is {t.dtype}, the network {self.x_scale.dtype}: use net.to({what}.dtype) or {what}.to(...)"
             )
         if self.check_values and not torch.compiler.is_compiling():
-            checks.require_finite(x, "x")
-        return x if self.broken is None else self.broken.centred(x)
+            checks.require_finite(t, what)
 
     def _scalars(self, s: Tensor | None, what: str, shape: tuple[int, ...], shift: Tensor) -> Tensor | None:
         if s is None:
@@ -303,8 +306,7 @@ class EquivariantNet(nn.Module):
                     f"{what} is missing: the network was made with {what}={shape[-1]}, give {shape}"
                 )
             return None
-        if not isinstance(s, Tensor):
-            raise TypeError(f"{what} is a {type(s).__name__}: give a torch tensor, e.g. torch.as_tensor(...)")
+        self._require(s, what)
         if not shape[-1]:
             raise ValueError(
                 f"{what} of shape {tuple(s.shape)} were given, but the network was made without: set {what}="
@@ -312,12 +314,6 @@ class EquivariantNet(nn.Module):
             )
         if tuple(s.shape) != shape:
             raise ValueError(f"{what} has shape {tuple(s.shape)}, expected {shape}")
-        if s.dtype != self.x_scale.dtype:
-            raise TypeError(
-                f"{what} is {s.dtype}, the network {self.x_scale.dtype}: use {what}.to(net dtype)"
-            )
-        if self.check_values and not torch.compiler.is_compiling():
-            checks.require_finite(s, what)
         return (s - shift[0]) / shift[1]
 
     @torch.no_grad()
@@ -342,10 +338,8 @@ class EquivariantNet(nn.Module):
         for s, shift in ((point_scalars, self.point_shift), (sample_scalars, self.sample_shift)):
             if s is not None:
                 flat = s.flatten(0, -2)
-                shift[0], shift[1] = (
-                    flat.mean(0),
-                    torch.stack([positive(c.std(unbiased=False)) for c in flat.T]),
-                )
+                shift[0] = flat.mean(0)
+                shift[1] = torch.stack([positive(c.std(unbiased=False)) for c in flat.T])
 
 
 def _form_of(symmetry: Symmetry, space: int) -> FormModule:
