@@ -8,11 +8,10 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from helpers import ORDERED_SIGNATURES, normal
+from helpers import ORDERED_SIGNATURES, normal, principal_angles
 
 import gortho
 from gortho import LearnableForm, QuadraticForm, Signature
-from gortho.groups import principal_angles
 
 
 def diagonal(*values):

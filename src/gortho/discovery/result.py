@@ -14,7 +14,7 @@ from scipy.stats import t as student_t
 
 from gortho.discovery import display, symbolic, words
 from gortho.discovery.defect import Defect
-from gortho.discovery.provenance import Peer, Provenance, Restart
+from gortho.discovery.provenance import Provenance, Restart
 from gortho.discovery.verdict import Evidence, Verdict
 from gortho.discovery.violation import Violation
 from gortho.discovery.wider_value import Wider
@@ -22,6 +22,7 @@ from gortho.files import write_whole
 from gortho.forms import QuadraticForm
 from gortho.formulas import Formula
 from gortho.nn.framed import InFrame
+from gortho.report.data import Peer
 from gortho.report.words import spoken
 from gortho.samples.door import as_tuples, by_name, split_scalars
 from gortho.samples.spaces import are_spaces, side_by_side

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from functools import partial
 
 import numpy as np
@@ -92,6 +93,11 @@ class Comparison:
     worst_share: float  # of the twin's squared error
     left: Tensor  # what the best twin leaves over of the held-out targets
     complete: bool  # whether every model had its full effort
+
+    def evidence(self) -> dict[str, Any]:
+        """What `Evidence` keeps of it."""
+        kept = ("own_unexplained", "everyone", "others", "given", "worst", "worst_share", "complete")
+        return {name: getattr(self, name) for name in kept} | {"twin": self.twin.name, "free": self.free.name}
 
 
 def compare(

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from gortho.discovery.posed import Posed
 from gortho.discovery.twins import Comparison
+from gortho.report.data import Profile
 
 #: A pattern is told where it makes up this share of what is left over.
 TOLD = 0.1
@@ -29,17 +30,6 @@ BINS = 12
 ROWS_FOR_EACH = 4
 #: Directions of more coordinates than this are told by their largest ones.
 SHOWN = 6
-
-
-@dataclass(frozen=True)
-class Profile:
-    """Means of what is left over, with standard errors, against one quantity; and its share by these means alone."""
-
-    name: str
-    share: float
-    at: tuple[float, ...]
-    means: tuple[float, ...]
-    errors: tuple[float, ...]
 
 
 @dataclass(frozen=True)

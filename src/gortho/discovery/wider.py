@@ -219,19 +219,7 @@ def tried(
         end = replace(end, theta=moved, degree=fitted.options["degree"])
     end = replace(end, theta=representative(claim, claim.gauged(end.theta, n), n))
     c = compare_wide(end, fitted, parts, plain, seed=seed, clock=clock, given=posed.measured)
-    evidence = replace(
-        before,
-        own_unexplained=c.own_unexplained,
-        twin=c.twin.name,
-        free=c.free.name,
-        everyone=c.everyone,
-        others=c.others,
-        given=c.given,
-        worst=c.worst,
-        worst_share=c.worst_share,
-        complete=c.complete,
-        zero_directions=0,
-    )
+    evidence = replace(before, zero_directions=0, **c.evidence())
     refits: list[Tensor] = []
     if evidence.broken is None or evidence.broken.gain <= tolerance:
         whole = claim.of(Samples.cat([parts.train, parts.validation]).rows(slice(0, SEARCH_SAMPLES)))

@@ -10,7 +10,7 @@ VERDICTS = ("FOUND", "NONE", "UNDERDETERMINED")
 
 
 @dataclass(frozen=True)
-class ErrorRow:
+class Peer:
     """The held-out error of one model."""
 
     model: str
@@ -42,7 +42,7 @@ class TwinRow:
 
 
 @dataclass(frozen=True)
-class ProfileRow:
+class Profile:
     """Means of what is left over, with standard errors, against one quantity; the share it tells by itself."""
 
     name: str
@@ -91,7 +91,7 @@ class ReportData:
     output: str = ""
     true: Array | None = None
     predicted: Array | None = None
-    errors: list[ErrorRow] = field(default_factory=list)  # the equivariant predictor comes first
+    errors: list[Peer] = field(default_factory=list)  # the equivariant predictor comes first
     twins: list[TwinRow] = field(default_factory=list)
     free_p: float | None = (
         None  # one-sided, of the paired test that the best free model is better than the best twin
@@ -106,7 +106,7 @@ class ReportData:
         default_factory=list
     )  # true and predicted are then rows of indicators, probabilities
     violation: str = ""
-    profiles: list[ProfileRow] = field(default_factory=list)
+    profiles: list[Profile] = field(default_factory=list)
     boosts: Array | None = None
     equivariance_errors: Array | None = None
     unconstrained_equivariance_errors: Array | None = None
