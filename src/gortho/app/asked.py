@@ -20,8 +20,8 @@ FIELDS = {
     "points": "Vectors in each row",
     "scalars_per_point": "Scalars belong to the vectors",
     "set_like": "The vectors have no order",
-    "decimal": "Decimal sign",
-    "dropna": "Leave out rows with missing numbers",
+    "decimal": "Decimal separator",
+    "dropna": "Drop rows with missing numbers",
     "weight": "Weight of each row",
     "y_error": "Error of y",
     "derivative": "Time, for y = dx/dt",
@@ -61,7 +61,7 @@ def as_fields(message: str) -> str:
     """A message with the names of arguments in the page's words.
 
     >>> as_fields("it has a decimal comma: say so by decimal=','; or leave them out by dropna=True")
-    'it has a decimal comma: say so by “Decimal sign: ,”; or leave them out by “Leave out rows with missing numbers”'
+    'it has a decimal comma: say so by “Decimal separator: ,”; or leave them out by “Drop rows with missing numbers”'
     """
 
     def worded(match: re.Match[str]) -> str:

@@ -292,6 +292,8 @@ class EquivariantNet(nn.Module):
             raise TypeError(
                 f"{what} is a {type(t).__name__}: give a torch tensor, e.g. torch.as_tensor({what})"
             )
+        if t.dtype not in checks.FLOATS:
+            checks.as_tensor(t, what)  # says how to convert it
         if t.dtype != self.x_scale.dtype:
             raise TypeError(
                 f"{what} is {t.dtype}, the network {self.x_scale.dtype}: use net.to({what}.dtype) or {what}.to(...)"

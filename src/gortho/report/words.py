@@ -71,7 +71,7 @@ def with_halves(values: Any, halves: Any) -> str:
     """Values and half widths in a line of plain text.
 
     >>> with_halves([-1.00312, 0.5], [0.0123, 0.1])
-    '-1.003 ± 0.01, 0.500 ± 0.1'
+    '-1.00 ± 0.01, 0.500 ± 0.1'
     """
     pairs = [with_interval(float(v), float(h), digits=1) for v, h in zip(values, halves)]
     return ", ".join(f"{v} ± {h[1:]}" for v, h in pairs).replace("−", "-")
