@@ -90,8 +90,7 @@ class EquivariantNet(nn.Module):
             ("point_scalars", point_scalars, 0),
             ("sample_scalars", sample_scalars, 0),
         ):
-            if not isinstance(value, int) or value < least:
-                raise ValueError(f"{name} = {value!r}: give an integer of at least {least}")
+            checks.whole(value, name, least)
         symmetry = Symmetry.of(form) if isinstance(form, (Symmetry, str, SkewForm)) else None
         self.form = as_form_module(form) if symmetry is None else _form_of(symmetry, output_space)
         self.rep = as_rep(output)
