@@ -537,7 +537,7 @@ def test_check_holds(tmp_path, run):
     X = inputs(200, seed=9)
     path = save(tmp_path / "new.csv", X=X, y=law(X))
     result = call("check", run, path)
-    assert result.exit_code == 0 and "The certificate holds: equivariance and accuracy." in result.stdout
+    assert result.exit_code == 0 and "The check passes: equivariance and accuracy." in result.stdout
     assert "boosts to 3" in result.stdout and "share of the variance" in result.stdout
     assert f"at discovery, held out: {gortho.Discovery.load(run).peers[0].relative_mse:.2e}" in result.stdout
     content = json.loads(call("check", run, path, "--json").stdout)

@@ -186,13 +186,13 @@ class Certificate:
             lines.append(f"  at discovery, held out: {'not stored' if stored is None else f'{stored:.2e}'}")
             lines.append(f"  here: {told}")
         if not self.holds:
-            lines.append("The certificate FAILS:")
+            lines.append("The check FAILS:")
         elif here is None:
             lines.append("Equivariance holds; accuracy was not checked: the file has no targets.")
         elif stored is None:
             lines.append("Equivariance holds; accuracy was not checked: the run stores no error.")
         else:
-            lines.append("The certificate holds: equivariance and accuracy.")
+            lines.append("The check passes: equivariance and accuracy.")
         return "\n".join(lines + [f"  {failure}" for failure in self.failures])
 
 

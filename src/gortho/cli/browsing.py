@@ -32,8 +32,8 @@ def app(port: int | None, no_browser: bool) -> None:
         raise ImportError(f"gortho app needs {error.name}: pip install 'gortho[app]'") from None
 
     def told(address: str) -> None:
-        click.echo(f"gortho app is at {address}\nCtrl-C ends it.")
+        click.echo(f"gortho app is at {address}\nPress Ctrl-C to stop it.")
 
     with suppress(KeyboardInterrupt), interrupted_by_sigterm():
         serve(port, not no_browser, told)
-    click.echo("Ended; what was uploaded and found is removed.")
+    click.echo("Stopped; uploads and results are deleted.")

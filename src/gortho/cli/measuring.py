@@ -111,7 +111,7 @@ def reproduce(
             progress=not quiet,
         )
     except KeyboardInterrupt:
-        click.echo("Interrupted: rows so far are kept, and the same command goes on where it was.", err=True)
+        click.echo("Interrupted: rows so far are kept, and the same command continues.", err=True)
         sys.stdout.flush()
         # Its workers were ended amid their work: waiting for their pool may take forever.
         os._exit(INTERRUPTED)

@@ -134,7 +134,7 @@ def scan(
                 **options,
             )
     except KeyboardInterrupt:
-        click.echo(f"Interrupted: the rows so far are in {folder}, and the same command goes on.", err=True)
+        click.echo(f"Interrupted: the rows so far are in {folder}, and the same command continues.", err=True)
         ctx.exit(INTERRUPTED)
     _tell(found, folder, as_json)
 

@@ -247,7 +247,7 @@ def hopeless(samples: Samples) -> tuple[str, str] | None:
     constant = constant_columns(samples)
     if constant:
         return (
-            f"{' and '.join(constant)} in every sample: this is no coordinate, and any form with it fits as well.",
+            f"{' and '.join(constant)} in every sample: this is not a coordinate, and any form with it fits as well.",
             "Leave it out of x (--drop NAME where x is found by itself); a property of the samples goes to scalars.",
         )
     flat = samples.x.reshape(-1, n)[:RANK_ROWS]

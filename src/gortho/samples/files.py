@@ -85,7 +85,7 @@ def read(
     `memory_budget` is in bytes; the memory available, if None. Text files may have `decimal` commas.
 
     `weight` and `y_error` name what tells how much a sample counts. With `derivative`, the time, y is dx/dt along the
-    trajectories told apart by `by` (`derivatives`). `drop` names columns of a table that are no coordinates. Missing
+    trajectories told apart by `by` (`derivatives`). `drop` names columns of a table that are not coordinates. Missing
     numbers are an error, or with `dropna` their rows are left out, with a notice.
 
     With `targets=False` only the inputs are read: every row in its place, repeated ones too, and y is None. With

@@ -142,7 +142,7 @@ def _column(
 
 
 def _suggested(columns: tuple[Column, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """x and y by their names; x without what may be no coordinate, and no y where x, y and z are coordinates."""
+    """x and y by their names; x without what may not be a coordinate, and no y where x, y and z are coordinates."""
     names = [column.name for column in columns]
     y = tuple(name for name in names if TARGET.match(name))
     if any(name[0] in "yY" and chr(ord(name[0]) + 1) + name[1:] in names for name in y):

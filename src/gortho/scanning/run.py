@@ -46,7 +46,7 @@ def scan(
         targets: columns to try, ``"E,T:p"``; lists of columns, or groups between semicolons, for outputs of several
             numbers. By default all with numbers that are nothing else, without constants, row numbers and dates.
         out: folder for ``rows.jsonl``, ``table.csv``, ``table.html`` and ``reports``. Rows are kept there as they
-            come: the same call goes on where it was stopped.
+            come: the same call continues where it was stopped.
         workers: processes; as many as there are cores, by default.
         client: a `dask.distributed.Client`, whose workers read the files by the same paths. Other backends of joblib
             work within ``joblib.parallel_config(...)``.

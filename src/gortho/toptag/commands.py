@@ -261,7 +261,7 @@ def train(
         )
     click.echo(f"Page: {out / 'index.md'}")
     if found["interrupted"]:
-        click.echo(f"{found['ended']}: what is written is of that; the same command goes on.", err=True)
+        click.echo(f"{found['ended']}: results so far are written; the same command continues.", err=True)
         ctx.exit(130)
     if found["steps_left_out"]:
         click.echo(f"{found['ended']}{left_out(found)}", err=True)
