@@ -39,20 +39,20 @@ class EquivariantRegressor(RegressorMixin, Estimator):
         output: how y transforms: "scalar", "vector", "covector", "conjugation", "bilinear", "form", a sum such as
             "scalar + 2*vector", or a rep object. Several columns of scalars are several outputs.
         form: "learn", "euclidean", "minkowski", a `QuadraticForm` or a symmetric matrix.
-        vector_dim: dimension n of the vectors when X is flat, ``(N, p·n)``; not needed when the form tells it.
+        vector_dim: dimension n of the vectors when X is flat, ``(N, p·n)``; not needed if the form has it.
         set_like: the points of a sample have no order.
         effort: to learn the form, "full" asks `gortho.discover` for a verdict; "quick" searches in the same way, with
             less effort, and asks for none.
         settings: sizes of this search, in place of those that belong to the effort.
-        allow_scaled: take columns that look scaled one by one, which destroys a form, without a word.
+        allow_scaled: accept columns that look scaled one by one, which destroys a form.
         width, depth, epochs, batch_size, lr, patience, validation_fraction: network and training, see `gortho.fit`.
-        weight_decay: the default suits some hundreds of samples; lower it for many clean ones.
+        weight_decay: the default suits a few hundred samples; lower it for many clean ones.
         random_state: seed of everything.
 
     After fitting: ``form_``, ``network_``, ``history_``; if the form was learnt also ``form_errors_``, the standard
     errors of its entries, and the evidence: ``discovery_`` with a verdict, ``search_`` without one. Data without a form
     raises a `NotAccepted` warning with the reason; ``form_`` is then the best candidate. ``scalars`` in `fit`,
-    `predict` and `score` are quantities that no group touches, per point or per sample, as in `gortho.discover`.
+    `predict` and `score` are quantities that no group changes, per point or per sample, as in `gortho.discover`.
 
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> y = (X[:, 0] ** 2 - X[:, 1] ** 2)[:, None] * X
@@ -132,7 +132,7 @@ class InvariantClassifier(ClassifierMixin, Estimator):
 
     Parameters as in `EquivariantRegressor`. To learn the form, effort "full" asks `gortho.discover` with
     ``output="class"`` for a verdict; "quick" searches on the indicators of the classes, takes the most likely form near
-    its end, and asks for none. A `NotAccepted` warning says when the labels establish no form. The network is then
+    its end, and asks for none. A `NotAccepted` warning says if the labels do not establish a form. The network is then
     trained by cross-entropy. After fitting: ``form_``, ``classes_``, ``network_``, ``history_``; of a learnt
     form also ``form_errors_``, and ``discovery_`` with a verdict, ``search_`` without one.
 

@@ -123,7 +123,7 @@ def keeps(
 
     Args:
         law: a differentiable torch function of batches ``X (N, n)`` or ``(N, p, n)``, or the targets y of X.
-        X: where to look; some hundred samples are plenty for a function.
+        X: where to look; a few hundred samples are plenty for a function.
         output: how the values transform.
 
     >>> X = torch.randn(300, 3, dtype=torch.float64)

@@ -87,27 +87,27 @@ def discover(
         y: targets, shaped as the output needs: ``(N,)`` scalar or labels, ``(N, n)`` vector or covector, ``(N, n, n)``
             conjugation, bilinear or form.
         output: how the targets transform: a name, a sum of names, or a rep object; "class" for labels.
-        scalars: quantities no group touches (masses, charges), per point ``(N, p)``, ``(N, p, s)`` or per sample.
+        scalars: quantities that no group changes (masses, charges), per point ``(N, p)``, ``(N, p, s)`` or per sample.
         seed: the same seed gives the same answer on the same machine.
-        sample_weight: how much each sample counts, ``(N,)``.
-        y_error: standard errors of the targets, one for each sample or entry, in place of weights.
-        errors: "absolute", "relative", or "auto": which of them gives the better form on validation data.
+        sample_weight: sample weights ``(N,)``.
+        y_error: standard errors of the targets, one per sample or entry, instead of weights.
+        errors: "absolute" or "relative"; "auto" takes the one that gives the better form on validation data.
         tolerance: a law that is broken by at most this share of its variance still counts as FOUND, approximately.
         set_like: the points of a sample have no order.
         names: names of the n coordinates.
-        settings: sizes of the work.
-        time_budget: seconds; the work is cut down to fit (roughly), which may cost certainty.
-        max_samples: more samples than this (50,000 by default) are thinned at random, with a notice.
-        known: what a pass over all rows told, where X and y are a sample of them (`gortho.survey`).
-        watch: called with (stage, share done, leading form) while it works; without, notebooks show a bar.
-        look_for: what may be looked for where O(A) fails: "auto" for all, or some of "O", "SO", "direction", "origin",
-            "spaces", "skew"; "O" alone for nothing else.
-        axial: places of the vectors of a sample that are axial, as magnetic fields are; True for all.
-        spaces: number of the form of each vector of a sample, where they are of several kinds: ``[0, 0, 1]``.
+        settings: size of the search, see `Settings`.
+        time_budget: seconds; the work is reduced to fit (roughly), which may cost certainty.
+        max_samples: use a random subset of this many samples if there are more (50,000 by default), with a notice.
+        known: what a pass over all rows found, if X and y are a sample of them (`gortho.survey`).
+        watch: called with (stage, share done, leading form) during the work; by default notebooks show a bar.
+        look_for: what to try if O(A) fails: "auto" for all, or some of "O", "SO", "direction", "origin", "spaces",
+            "skew"; "O" alone for none.
+        axial: indices of the vectors of a sample that are axial, such as magnetic fields; True for all.
+        spaces: index of the form of each vector of a sample, if there are several kinds: ``[0, 0, 1]``.
         labels: names for the formula: ``{"y": "energy", "vectors": ["p", "k"], "scalars": ["m1", "m2"]}``; a series
-            and the columns of a data frame bring theirs.
+            and the columns of a data frame have their own.
 
-    Ctrl-C ends the search with the best so far, judged UNDERDETERMINED.
+    Ctrl-C stops the search and returns the best form so far, as UNDERDETERMINED.
 
     >>> import gortho, torch
     >>> x = torch.randn(300, 2, dtype=torch.float64)

@@ -42,11 +42,11 @@ class EquivariantNet(nn.Module):
         point_scalars, sample_scalars: how many scalars come with each point and with each sample.
         set_like: the points have no order; renumbering them does not change the output.
         width, depth: size of the coefficient network.
-        members: so many coefficient networks, of which the mean is taken.
-        features: more than 0: coefficients are linear in fixed functions of the invariants, with about so many weights,
-            in place of a network (`gortho.nn.features`); with a degree of 0, 1 or 2, in their monomials alone.
+        members: number of coefficient networks, which are averaged.
+        features: more than 0: coefficients are linear in fixed functions of the invariants, with about this many
+            weights, in place of a network (`gortho.nn.features`); with a degree of 0, 1 or 2, in their monomials alone.
         seed: seed of the weights.
-        axial: places of the input vectors that are axial, as magnetic fields are; True for all.
+        axial: indices of the input vectors that are axial, such as magnetic fields; True for all.
         output_space: with several spaces, the one that the output transforms with.
 
     >>> import torch, gortho
