@@ -111,7 +111,7 @@ def test_a_symmetry_does_not_change():
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("GL(3)", "is no group"),
+        ("GL(3)", "is not a group"),
         ("O(3) broken", "names no symmetry"),
         ("O(3), broken along (a, 0, 1)", "no vector of numbers"),
         ("O(3), broken along (0, 1)", r"give \(d, 3\)"),

@@ -148,7 +148,7 @@ class TensorRep(Rep):
         """All ways to build this tensor from vectors and the metric; a singular A offers no A⁻¹."""
         if self.odd:
             raise ValueError(
-                f"{self} tells left from right: vectors and the metric do not build it, see gortho.volume"
+                f"{self} distinguishes left from right: vectors and the metric do not build it, see gortho.volume"
             )
         terms = matchings(tuple(range(self.rank)))
         if singular:

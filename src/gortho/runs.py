@@ -256,7 +256,7 @@ def _codes(found: Discovery, labels: Any) -> np.ndarray:
     except (KeyError, ValueError):
         unknown = next(c for c in labels if str(c) not in map(str, found.classes))
         raise DataError(
-            f"{str(unknown)!r} is no class of the run, which has {', '.join(map(str, found.classes))}"
+            f"{str(unknown)!r} is not a class of the run, which has {', '.join(map(str, found.classes))}"
         ) from None
 
 

@@ -63,7 +63,7 @@ class SkewForm(MatrixForm):
     def canonical(cls, n: int, zero: int = 0, names: Sequence[str] | None = None) -> SkewForm:
         """Σ x_i∧x_{m+i} in n = 2m dimensions, positions before momenta, and so many more that ω does not see."""
         if n < 2 or n % 2 or zero < 0:
-            raise ValueError(f"n = {n}, zero = {zero}: a skew form has an even rank, from 2 on")
+            raise ValueError(f"n = {n}, zero = {zero}: a skew form has an even rank of at least 2")
         eye, omega = (
             torch.eye(n // 2, dtype=torch.float64),
             torch.zeros(n + zero, n + zero, dtype=torch.float64),

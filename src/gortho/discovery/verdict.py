@@ -264,7 +264,7 @@ def _contradicted(e: Evidence, found: str, tolerance: float) -> Judged | None:
         return (
             Verdict.NONE,
             f"{found}: the targets depend on more than the inner products of a form.",
-            "Look whether a direction, an origin or a further quantity breaks the symmetry: pass it as a scalar or "
+            "Check whether a direction, an origin or a further quantity breaks the symmetry: pass it as a scalar or "
             "as one more vector, choose another output type, or use an unconstrained model.",
         )
     if e.doubtful(tolerance):

@@ -115,7 +115,7 @@ def widen(
     if not ends:
         return opened
     left = ", ".join(f"{end.claim.name} {percent(end.error / parts.validation.variance)}" for end in ends)
-    said = "wider symmetries do not hold, either" if opened is found else "wider symmetries were tried, too"
+    said = "wider symmetries do not hold either" if opened is found else "wider symmetries were tried, too"
     reasons = [trial for trial in trials if opened is found or trial.reason != opened.reason]
     return replace(
         opened,

@@ -142,7 +142,7 @@ class LevelForm:
             raise ValueError(f"there is no calibration: the verdict is {self.verdict} ({self.reason})")
         if form.signature.negative:
             raise ValueError(
-                f"there is no calibration: a form of group {form.group_name} is no length; use form(x - centre)"
+                f"there is no calibration: a form of group {form.group_name} is not a length; use form(x - centre)"
             )
         A = form.matrix.numpy() / self.level
         unit = np.sqrt(A.diagonal().clip(min=np.finfo(float).tiny))

@@ -136,7 +136,7 @@ class EquivariantNet(nn.Module):
         if symmetry is None or not symmetry.spaces:
             return
         if self.set_like:
-            raise ValueError("points of several spaces differ, so they are no set: leave out set_like")
+            raise ValueError("points of several spaces differ, so they are not a set: leave out set_like")
         symmetry.check_points(self.points)
         if odd:
             raise ValueError("axial inputs and odd outputs need a single space: leave out spaces")

@@ -127,7 +127,7 @@ def _column(
         kind = "mixed" if values is not None else "logical" if logical else "dates" if dates else "text"
         note = ""
         if all(DECIMAL_COMMA.fullmatch(text) for text in others):
-            note = "decimal commas? Then choose the comma as decimal sign"
+            note = "decimal commas? Then choose the comma as decimal separator"
         elif kind == "mixed":
             note = f"{others[0]!r} is not a number"
         return Column(name, kind, missing=missing, examples=shown, note=note)

@@ -188,7 +188,7 @@ def _answers(
                     yield one
         except TerminatedWorkerError as error:
             if single:
-                why = f"its process was ended, for want of memory perhaps ({type(error).__name__})"
+                why = f"its process was killed, perhaps for lack of memory ({type(error).__name__})"
                 yield Answered(Row.failed(batch[0].name, keys[batch[0].name], why))
             else:  # one of these did it: each gets a pool of its own
                 alone = [left.pop(name) for name in begun]
