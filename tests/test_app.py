@@ -435,7 +435,7 @@ def test_the_command_serves_and_leaves_nothing(tmp_path):
         finally:
             process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (0, "") and "removed" in out
+    assert (process.returncode, errors) == (0, "") and "deleted" in out
     assert list(tmp_path.glob("gortho-app-*")) == []
 
 
