@@ -30,9 +30,10 @@ from gortho.discovery.result import Discovery
 from gortho.discovery.search import Interrupted, as_good
 from gortho.discovery.settings import Settings
 from gortho.discovery.several import discover_several
+from gortho.discovery.smooth import Smooth
 from gortho.discovery.spreads import without_noise_eigenvalues
 from gortho.discovery.targets import Errors
-from gortho.discovery.twins import compare
+from gortho.discovery.twins import compare, with_predictor
 from gortho.discovery.verdict import TOLERANCE, Verdict
 from gortho.discovery.whole import from_all
 from gortho.discovery.wider import wanted, widen
@@ -250,11 +251,17 @@ def _discover(
                         given=posed.measured,
                         axes=posed.frame.inverse,
                     )
-            if fitted.kind is Kind.POLYNOMIAL and form.law is None:
+            if form.law is None and not posed.classes:
                 with clock.stage("predictor"):
-                    fitted = from_all(fitted, parts, seed)
+                    smooth = Smooth(fitted, parts, form.estimates, seed, clock)
+                    one = smooth.fitted()
+                    if one is not None:
+                        comparison = with_predictor(comparison, one, parts)
+                    fitted = smooth.from_all(one) or fitted
+                    if fitted.kind is Kind.POLYNOMIAL:
+                        fitted = from_all(fitted, parts, seed)
                     A = fitted.form.matrix
-            elif settings.members > 1 and fitted.kind is not Kind.POLYNOMIAL and not posed.classes:
+            if settings.members > 1 and fitted.kind in (Kind.LINEAR, Kind.NETWORK) and not posed.classes:
                 with clock.stage("members"):
                     fitted = committee(
                         fitted,
