@@ -30,9 +30,10 @@ from gortho.discovery.result import Discovery
 from gortho.discovery.search import Interrupted, as_good
 from gortho.discovery.settings import Settings
 from gortho.discovery.several import discover_several
+from gortho.discovery.smooth import Smooth
 from gortho.discovery.spreads import without_noise_eigenvalues
 from gortho.discovery.targets import Errors
-from gortho.discovery.twins import Comparison, compare
+from gortho.discovery.twins import Comparison, compare, with_predictor
 from gortho.discovery.verdict import TOLERANCE, Verdict
 from gortho.discovery.whole import from_all
 from gortho.discovery.wider import wanted, widen
@@ -220,15 +221,15 @@ def _discover(
             fitted = fitted or fit(QuadraticForm(A), parts, steps=few, progress=watched, **common)
         interrupted |= fitted.ended is Ended.INTERRUPTED
         A = fitted.form.matrix
-        short = fitted.kind is Kind.POLYNOMIAL and form.law is None
-        if short and not interrupted:
+        if fitted.kind is Kind.POLYNOMIAL and form.law is None and not interrupted:
             with clock.stage("refits"):  # errors of the form as the polynomial has it
                 form = replace(form, refits=refits_of(fitted, posed, form.search, settings, seed, clock))
         if not interrupted:
             common["progress"] = partial(progress, A=A)
             comparison = _compared(fitted, parts, posed, steps, **common)
-            fitted = _handed_back(fitted, short, parts, posed, settings, **common)
-            A = fitted.form.matrix
+            if not posed.classes:
+                fitted, comparison = _handed_back(fitted, comparison, form, parts, settings, **common)
+                A = fitted.form.matrix
     except KeyboardInterrupt:
         interrupted = True
     noise = None if posed.classes else noise_of(parts.train)
@@ -268,27 +269,37 @@ def _compared(
 
 def _handed_back(
     fitted: Fitted,
-    short: bool,
+    comparison: Comparison,
+    form: FoundForm,
     parts: Parts,
-    posed: Posed,
     settings: Settings,
     seed: int,
     clock: Clock,
     progress: Callable[..., None],
-) -> Fitted:
-    """The predictor that is handed back: a short polynomial, or a committee, sees the held-out samples, too."""
-    if short:
+) -> tuple[Fitted, Comparison]:
+    """The predictor of numbers that is handed back, fitted to more samples, and the comparison with it.
+
+    It comes after the comparison that the verdict rests on.
+    """
+    if form.law is None:
         with clock.stage("predictor"):
-            return from_all(fitted, parts, seed)
-    if settings.members == 1 or fitted.kind is Kind.POLYNOMIAL or posed.classes:
-        return fitted
-    with clock.stage("members"):
-        return committee(
-            fitted,
-            parts,
-            members=settings.members,
-            steps=settings.predictor_steps,
-            seed=seed,
-            clock=clock,
-            progress=partial(progress, "members"),
-        )
+            smooth = Smooth(fitted, parts, form.estimates, seed, clock)
+            one = smooth.fitted()
+            if one is not None:
+                comparison = with_predictor(comparison, one, parts)
+            fitted = smooth.from_all(one) or fitted
+            if fitted.kind is Kind.POLYNOMIAL:
+                fitted = from_all(fitted, parts, seed)
+    if settings.members > 1 and fitted.kind in (Kind.LINEAR, Kind.NETWORK):
+        steps, watched = settings.predictor_steps, partial(progress, "members")
+        with clock.stage("members"):
+            fitted = committee(
+                fitted,
+                parts,
+                members=settings.members,
+                steps=steps,
+                seed=seed,
+                clock=clock,
+                progress=watched,
+            )
+    return fitted, comparison

@@ -47,6 +47,11 @@ class FoundForm:
     law: Fitted | None = None  # the short polynomial that the law is, where it is one
     spectral: SpectralForm | None = None
 
+    @property
+    def estimates(self) -> tuple[Tensor, ...]:
+        """Other estimates of the form: where other starts ended, and the refits."""
+        return (*(r.A for r in self.search.restarts[1:]), *(() if self.refits is None else self.refits[1:]))
+
 
 def find_form(
     posed: Posed,

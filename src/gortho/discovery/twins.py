@@ -158,6 +158,12 @@ def compare(
     return measured(predictor, twins, free, direct, plain, parts, done, given)
 
 
+def with_predictor(c: Comparison, fitted: Fitted, parts: Parts) -> Comparison:
+    """The same comparison, with the errors of a predictor that came after it in those of the first one's place."""
+    values = [predict(fitted.network, *s.inputs).double() for s in (parts.validation, parts.held_out)]
+    return replace(c, own=_model("equivariant", parts, values, fitted.network))
+
+
 def _side(
     inputs: Callable[[Samples], Tensor], parts: Parts, left: Parts, own: list[Tensor], seed: int
 ) -> Iterator[Model]:
