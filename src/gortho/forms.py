@@ -59,9 +59,8 @@ def gauge(A: Tensor, tolerance: float = ZERO_TOLERANCE) -> tuple[Tensor, Tensor,
     that does not, or else the first entry) is positive.
     """
     size = A.shape[-1] ** 0.5
-    if (
-        abs(float(torch.linalg.matrix_norm(A)) / size - 1) > 1e-14
-    ):  # a stored form must come back to the last bit
+    # A stored form must come back to the last bit.
+    if abs(float(torch.linalg.matrix_norm(A)) / size - 1) > 1e-14:
         A = A / A.abs().max()  # first, so that squares neither overflow nor vanish
         A = A / torch.linalg.matrix_norm(A) * size
     eigenvalues = torch.linalg.eigvalsh(A)

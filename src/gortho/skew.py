@@ -138,9 +138,8 @@ def _gauged(omega: Tensor) -> Tensor:
     if float((omega + omega.mT).abs().max()) > 1e-6 * float(largest) or float(largest) == 0:
         raise ValueError("ω is not a skew form: give a matrix with ωᵀ = -ω that is not zero")
     omega = _skew_part(omega)
-    if (
-        abs(float(torch.linalg.matrix_norm(omega)) / n**0.5 - 1) > 1e-14
-    ):  # stored forms come back to the last bit
+    # Stored forms come back to the last bit.
+    if abs(float(torch.linalg.matrix_norm(omega)) / n**0.5 - 1) > 1e-14:
         omega = omega / largest
         omega = omega / torch.linalg.matrix_norm(omega) * n**0.5
     entries = omega[tuple(torch.triu_indices(n, n, 1))]

@@ -20,34 +20,10 @@ if TYPE_CHECKING:
 
 #: What `gortho discover` has, too, and what holds for each target.
 SHARED = (
-    *(
-        "file",
-        "x",
-        "y",
-        "scalars",
-        "scalars_per_point",
-        "points",
-        "decimal",
-        "output",
-        "errors",
-        "weight",
-        "y_error",
-    ),
-    *(
-        "tolerance",
-        "drop",
-        "dropna",
-        "derivative",
-        "by",
-        "set_like",
-        "names",
-        "look_for",
-        "axial",
-        "spaces",
-        "seed",
-    ),
-    *("time_budget", "max_samples", "dask", "effort"),
-)
+    "file", "x", "y", "scalars", "scalars_per_point", "points", "decimal", "output", "errors", "weight",
+    "y_error", "tolerance", "drop", "dropna", "derivative", "by", "set_like", "names", "look_for", "axial",
+    "spaces", "seed", "time_budget", "max_samples", "dask", "effort",
+)  # fmt: skip
 
 
 @main.command(

@@ -44,9 +44,8 @@ class Posed:
         sizes = [min(5_000, max(4, len(samples) // 6)), min(3_000, max(4, len(samples) // 8))]
         test, validation, train = samples.split([*sizes, len(samples) - sum(sizes)], seed)
         given = Parts(train, validation, test)
-        x_unit, y_unit = (
-            train.indicators().units
-        )  # first of all, so that no square leaves the range of float64
+        # First of all, so that no square leaves the range of float64.
+        x_unit, y_unit = train.indicators().units
         scaled = [part.indicators().in_units(x_unit, y_unit) for part in (train, validation, test)]
         frame = Frame.of(scaled[0].x)
         white = [part.in_frame(frame) for part in scaled]

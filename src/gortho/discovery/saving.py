@@ -119,9 +119,8 @@ def _network(path: Path, digest: str, found: Discovery) -> InFrame:
 
 def _writer(content: dict[str, Any]) -> str:
     try:
-        versions = (
-            content["facts"] if "facts" in content else content["provenance"]["versions"]
-        )  # before 0.2.0
+        # Runs of 0.1.0 have facts.
+        versions = content["facts"] if "facts" in content else content["provenance"]["versions"]
         return f"gortho {versions['gortho']}"
     except (KeyError, TypeError):
         return "an unknown version of gortho"

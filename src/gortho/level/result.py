@@ -146,9 +146,8 @@ class LevelForm:
             )
         A = form.matrix.numpy() / self.level
         unit = np.sqrt(A.diagonal().clip(min=np.finfo(float).tiny))
-        values, Q = np.linalg.eigh(
-            A / unit[:, None] / unit
-        )  # in like units, so that small ones are not rounded off
+        # In like units, so that small ones are not rounded off.
+        values, Q = np.linalg.eigh(A / unit[:, None] / unit)
         root = np.sqrt(values.clip(0))[:, None] * Q.T * unit
         _, sizes, V = np.linalg.svd(root)
         T = V.T * sizes @ V

@@ -68,9 +68,8 @@ class ReportData:
     verdict: str
     headline: str
     reason: str = ""
-    beside: list[str] = field(
-        default_factory=list
-    )  # what else the symmetry has: directions, origin, other forms, maps
+    # What else the symmetry has: directions, origin, other forms, maps.
+    beside: list[str] = field(default_factory=list)
     advice: str = ""
     confidence: float = float("nan")
     confidence_note: str = ""
@@ -102,9 +101,8 @@ class ReportData:
     defect_words: str = ""
     noise: str = ""  # what is known of the noise of the targets
     tolerance: float | None = None
-    classes: list[str] = field(
-        default_factory=list
-    )  # true and predicted are then rows of indicators, probabilities
+    # True and predicted are then rows of indicators, probabilities.
+    classes: list[str] = field(default_factory=list)
     violation: str = ""
     profiles: list[Profile] = field(default_factory=list)
     boosts: Array | None = None

@@ -11,20 +11,9 @@ from gortho.scanning.targets import Target
 
 #: Options that say how files are read, and those that say how forms are searched for.
 READING = (
-    *(
-        "x",
-        "y",
-        "scalars",
-        "points",
-        "output",
-        "scalars_per_point",
-        "decimal",
-        "max_samples",
-        "weight",
-        "y_error",
-    ),
-    *("derivative", "by", "drop", "dropna", "time_budget"),
-)
+    "x", "y", "scalars", "points", "output", "scalars_per_point", "decimal", "max_samples", "weight",
+    "y_error", "derivative", "by", "drop", "dropna", "time_budget",
+)  # fmt: skip
 SEARCH = ("errors", "tolerance", "set_like", "names", "settings", "look_for", "axial", "spaces")
 
 
