@@ -11,8 +11,8 @@ from gortho.report import FormulaRows, ReportData, RestartRow, TwinRow
 from gortho.report.words import spoken
 
 CONFIDENCE_NOTE = (
-    "Confidence is the chance that the signature is right, from bootstrap errors of the eigenvalues, the refits' votes "
-    "and what the predictor leaves unexplained; the calibration benchmark compares it with how often it was right."
+    "This is how often answers with such evidence were right in the benchmarks. It depends on what is left unexplained, on "
+    "how far the refits scatter, and on whether the form is broken a little."
 )
 
 

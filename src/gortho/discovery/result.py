@@ -42,7 +42,7 @@ class Discovery:
 
     Attributes:
         verdict: `Verdict.FOUND`, `NONE` or `UNDERDETERMINED`; ``reason`` and ``advice`` say why and what to do.
-        confidence: probability that the signature is right (see `gortho.discovery.verdict.confidence`).
+        confidence: how often answers with such evidence were right (see `gortho.discovery.verdict.confidence`).
         candidate: the best form there is, whatever the verdict; ``form`` is the same, but only when FOUND.
         entry_errors, eigenvalue_errors: standard errors from refits; `intervals` and `eigenvalue_intervals` are made
             of them.
