@@ -11,8 +11,8 @@ from gortho.report import FormulaRows, ReportData, RestartRow, TwinRow
 from gortho.report.words import spoken
 
 CONFIDENCE_NOTE = (
-    "This is how often answers with such evidence were right in the benchmarks. It depends on what is left unexplained, "
-    "on how far the refits scatter, and on whether the form is broken a little."
+    "This is how often answers with such evidence were right in the benchmarks. It depends on what is left "
+    "unexplained, on how far the refits scatter, and on whether the form is broken a little."
 )
 
 
