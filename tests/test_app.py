@@ -402,7 +402,7 @@ def test_what_nobody_expected_is_told_without_a_traceback(capfd):
 
 def test_what_takes_too_long_is_given_up():
     state = jobs.Job("look", file="nothing.csv", decimal=".").wait(0.001)
-    assert state.ended and "given up" in state.error
+    assert state.ended and "was stopped" in state.error
 
 
 # The command

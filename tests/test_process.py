@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from gortho import Discovery, Settings, discover
+from gortho import Discovery, EquivariantRegressor, Settings, discover
 from gortho.discovery.clock import Clock
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind, linear_predictor
@@ -99,3 +99,41 @@ def test_one_sample_does_not_decide_which_predictor_is_better():
     assert _clearly_better(small, large)
     assert not _clearly_better(large, small)
     assert not _clearly_better(large, np.roll(large, 1))
+
+
+@pytest.mark.parametrize("make", [o5, particle])
+def test_a_known_form_and_few_samples_are_enough_for_a_regressor(make):
+    task = make(1_060, seed=11)
+    train, test = task[:60], task[60:]
+    x, y = train.x.numpy(), train.y.numpy()
+    smooth = EquivariantRegressor(form=task.form, epochs=50, random_state=0).fit(x, y)
+    network = EquivariantRegressor(form=task.form, epochs=50, process=False, random_state=0).fit(x, y)
+    share = [1 - model.score(test.x.numpy(), test.y.numpy()) for model in (smooth, network)]
+    assert share[0] < 0.01 and share[0] < 0.1 * share[1]
+    assert equivariance_error(smooth.network_, task.form, "vector", "scalar", test.x[:50]) < 1e-10
+
+
+def test_a_regressor_keeps_the_network_where_a_process_is_worse_or_refused():
+    x = np.random.default_rng(0).normal(size=(200, 3))
+    y = (x**2).sum(1) > 3.0  # a step: smooth functions ring
+    fits = [
+        EquivariantRegressor(form="euclidean", epochs=30, process=p, random_state=0).fit(x, y)
+        for p in ("auto", False)
+    ]
+    errors = [1 - model.score(x, y) for model in fits]
+    assert errors[0] < 2 * errors[1] + 0.05
+    with pytest.raises(ValueError, match="process = 'never': choose 'auto' or False"):
+        EquivariantRegressor(form="euclidean", epochs=1, process="never").fit(x, y)
+
+
+def test_errors_at_left_out_samples_are_those_of_fits_without_them():
+    task = o5(40, seed=2)
+    samples, _ = enter(task.x, task.y, task.output)
+    process = Process.start(samples, task.form.matrix, Chart.LENGTHS).refined(10)
+    errors = process.left_out()
+    for i in (0, 7):
+        others = torch.arange(40) != i
+        without = predictor(process.on(samples.rows(others)), 0).network
+        one = samples.rows(~others)
+        left = float((one.y - predict(without, *one.inputs))[0])
+        assert left == pytest.approx(float(errors[i]), rel=1e-4)

@@ -21,13 +21,20 @@ from torch import Tensor
 
 from gortho.discovery import Settings
 from gortho.discovery.classes import entropy, prepare
+from gortho.discovery.predictor import LAW
+from gortho.discovery.smooth import CENTRES, around
 from gortho.estimating import Estimator
+from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.reps import DirectSum, Rep, Scalar
 from gortho.samples import DataError, Samples
 from gortho.samples.door import as_targets, hopeless
 from gortho.samples.labels import as_labels
 from gortho.scaling import ScaledFeatures
+
+#: Up to this many times a network's validation error, the leave-one-out error of a process that has all samples is as
+#: good: few samples validate a network, and its best epoch is chosen by them.
+AS_GOOD = 2.0
 
 __all__ = ["EquivariantRegressor", "InvariantClassifier", "ScaledFeatures"]
 
@@ -47,6 +54,8 @@ class EquivariantRegressor(RegressorMixin, Estimator):
         allow_scaled: accept columns that look scaled one by one, which destroys a form.
         width, depth, epochs, batch_size, lr, patience, validation_fraction: network and training, see `gortho.fit`.
         weight_decay: the default suits a few hundred samples; lower it for many clean ones.
+        process: "auto" predicts numbers from ordered vectors by a Gaussian process of the invariants, unless the
+            network's validation error is clearly below its leave-one-out error; False always takes the network.
         random_state: seed of everything.
 
     After fitting: ``form_``, ``network_``, ``history_``; if the form was learnt also ``form_errors_``, the standard
@@ -81,6 +90,7 @@ class EquivariantRegressor(RegressorMixin, Estimator):
         weight_decay: float = 3.0,
         patience: int | None = 60,
         validation_fraction: float = 0.15,
+        process: Any = "auto",
         random_state: Any = None,
     ):
         super().__init__(
@@ -101,6 +111,7 @@ class EquivariantRegressor(RegressorMixin, Estimator):
             random_state=random_state,
         )
         self.output = output
+        self.process = process
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -113,6 +124,18 @@ class EquivariantRegressor(RegressorMixin, Estimator):
         self._shape = y.shape[1:]
         y, rep = as_targets(y, self.output, n)
         return torch.tensor(y), rep
+
+    def _smoother(
+        self, net: EquivariantNet, form: QuadraticForm, samples: Samples, seed: int
+    ) -> EquivariantNet:
+        if self.process not in ("auto", False):
+            raise ValueError(f"process = {self.process!r}: choose 'auto' or False")
+        error = self.history_.best_validation * float(net.y_scale.square().mean())
+        if self.process is False or error <= LAW * float(samples.y.var()):
+            return net
+        smooth = around(form, samples, seed)
+        most = error * (AS_GOOD if len(samples) <= CENTRES else 1.0)
+        return smooth[0].network if smooth is not None and smooth[1] < most else net
 
     def predict(self, X: Any, scalars: Any = None) -> np.ndarray:
         """Predictions in the shape in which y was given, float64."""

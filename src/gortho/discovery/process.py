@@ -106,7 +106,16 @@ class Process:
         return replace(self, view=replace(self.view, samples=samples), loss=float("inf"))
 
     def weights(self) -> Tensor:
-        """Of the samples in the mean: K⁻¹y, with as much noise as keeps rounding small in sums of large weights."""
+        """Of the samples in the mean, K⁻¹y."""
+        return self._solved()[0]
+
+    def left_out(self) -> Tensor:
+        """Errors at each sample of the mean that is fitted to all others, in the units of the targets."""
+        w, L = self._solved()
+        return w / torch.cholesky_inverse(L).diagonal() * self.view.size
+
+    def _solved(self) -> tuple[Tensor, Tensor]:
+        """K⁻¹y and the factor of K, with as much noise as keeps rounding small in sums of large weights."""
         v, logs = self.view, self.logs.clone()
         z = v.coordinates(self.A)
         while True:
@@ -115,7 +124,7 @@ class Process:
             if not int(failed):
                 w = torch.cholesky_solve(v.y[:, None], L)[:, 0]
                 if float(w.abs().sum() * (K.diagonal().max() - CONSTANT)) < LARGEST:
-                    return w
+                    return w, L
             logs[-1] += 0.5
 
     @property

@@ -30,10 +30,12 @@ FEW, RANDOM = 120, 6
 MARGIN = 1.0
 #: With more samples: rows and steps of a first look, and of the fit that follows if it is promising.
 LOOK, FIT = (100, 30), (200, 80)
+#: Steps with few samples and a form that is known.
+LONG = 200
 #: A look at few samples is promising with errors up to so many times those of the best so far.
 NEARLY = 3.0
-#: Samples that predictions are made from, at most.
-CENTRES = 1_000
+#: Samples that predictions are made from, at most, and at least.
+CENTRES, LEAST = 1_000, 8
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,23 @@ class Smooth:
 
     def _predictor(self, process: Process) -> Fitted:
         return predictor(process, self.seed)
+
+
+def around(form: QuadraticForm, samples: Samples, seed: int) -> tuple[Fitted, float] | None:
+    """A process around a form that is known, and its mean squared error at samples left out one by one.
+
+    None where it cannot serve: no numbers, no order, a singular form, targets that are all the same.
+    """
+    few = samples.rows(slice(0, FIT[0]))
+    if form.signature.zero or not has_process(samples) or len(few) < LEAST or not float(few.y.std()) > 0:
+        return None
+    starts = (replace(Process.start(few, form.matrix, chart), moves=False) for chart in Chart)
+    steps = LONG if len(few) <= FEW else FIT[1]
+    process = min((p.refined(steps) for p in starts), key=lambda p: p.loss)
+    process = process.on(samples.rows(slice(0, CENTRES)))
+    w = process.view.samples.weights
+    errors = process.left_out().square()
+    return predictor(process, seed), float(errors.mean() if w is None else (w * errors).mean() / w.mean())
 
 
 def _errors(fitted: Fitted, samples: Samples) -> np.ndarray:
