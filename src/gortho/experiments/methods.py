@@ -18,6 +18,7 @@ from torch import Tensor
 from gortho.baselines import BNN, EMLP, LIG, MLP, SDBA, Augerino, LieGAN, LieGG, Method
 from gortho.baselines.mlp import Reader
 from gortho.discovery import Settings, discover
+from gortho.estimators import EquivariantRegressor
 from gortho.forms import QuadraticForm
 from gortho.nn import EquivariantNet, LearnableForm, network
 from gortho.tasks import Task
@@ -147,6 +148,32 @@ class KnownForm(Network):
         )
         self.train(self.network, X, y, scalars, self.steps)
         return self
+
+
+class Regressor(Method):
+    """`EquivariantRegressor`, told A, with its defaults."""
+
+    tuning = "Defaults; when a process predicts was chosen on O5, Particle and random laws, seeds 500 and 600 on."
+
+    def __init__(self, form: QuadraticForm, output: Any, seed: int = 0, **options: Any):
+        super().__init__(output, seed)
+        self.model = EquivariantRegressor(output, form, random_state=seed, allow_scaled=True, **options)
+
+    def fit(self, X: Tensor, y: Tensor, scalars: Tensor | None = None) -> Regressor:
+        """Fit; points with scalars of their own are taken as a set."""
+        self.model.set_params(set_like=scalars is not None)
+        self.model.fit(X.numpy(), y.numpy(), scalars=None if scalars is None else scalars.numpy())
+        self.notes["told"] = self.model.form_.group_name
+        return self
+
+    def predict(self, X: Tensor, scalars: Tensor | None = None) -> Tensor:
+        """As the estimator does."""
+        return torch.as_tensor(self.model.predict(X.numpy(), None if scalars is None else scalars.numpy()))
+
+    @property
+    def parameters(self) -> int:
+        """Weights of the predictor."""
+        return sum(p.numel() for p in self.model.network_.parameters())
 
 
 class PaperForm(Network):
@@ -294,6 +321,9 @@ def _told(quick: bool) -> dict[str, Callable[[Task, int], Method]]:
     steps, fewer = (400 if quick else 10_000), ({"steps": 100} if quick else {})
     return {
         "gortho, form told": lambda task, seed: KnownForm(task.form, task.output, seed, steps),
+        "regressor, form told": lambda task, seed: Regressor(
+            task.form, task.output, seed, **({"epochs": 20} if quick else {})
+        ),
         "gortho, wrong form told": lambda task, seed: KnownForm(
             other_group(task.form), task.output, seed, steps
         ),
@@ -307,6 +337,7 @@ def tuning() -> dict[str, str]:
     classes: tuple[type[Method], ...] = (
         Gortho,
         KnownForm,
+        Regressor,
         PaperForm,
         MLP,
         LieGG,
