@@ -71,7 +71,7 @@ def answer(
             reason = f"{reason} {seen}"
         if verdict is Verdict.UNDERDETERMINED:
             advice = f"{advice} {settling(evidence, comparison, posed, A, matrices)}".strip()
-    notices = [*notices, *_few_notice(evidence, samples, posed, seed)]
+    notices = [*notices, *_few_notice(evidence, posed)]
     if samples.weights is not None:
         notices.append(WEIGHTED)
     if found.wins is not None and found.errors is Errors.RELATIVE:
@@ -155,19 +155,19 @@ def gathered(
     )
 
 
-def _few_notice(e: Evidence | None, samples: Samples, posed: Posed, seed: int) -> list[str]:
+def _few_notice(e: Evidence | None, posed: Posed) -> list[str]:
     """A word on a few samples that rule the error, by their numbers where no row was left out."""
     if e is None or not e.few_rule:
         return []
-    held_out = torch.randperm(len(samples), generator=torch.Generator().manual_seed(seed))[: e.held_out]
     sizes = posed.given.held_out.y.reshape(e.held_out, -1).norm(dim=1).numpy()
-    return [few_samples(e, sizes, held_out[list(e.worst)].tolist() if posed.whole else None)]
+    numbers = None if posed.numbers is None else posed.numbers[-e.held_out :][list(e.worst)].tolist()
+    return [few_samples(e, sizes, numbers)]
 
 
-def with_few(found: Discovery, e: Evidence, samples: Samples, posed: Posed, seed: int) -> tuple[str, ...]:
+def with_few(found: Discovery, e: Evidence, posed: Posed) -> tuple[str, ...]:
     """The notices of a discovery, with the word on a few samples by other evidence than its own."""
-    before = _few_notice(found.evidence, samples, posed, seed)
-    return (*(n for n in found.notices if n not in before), *_few_notice(e, samples, posed, seed))
+    before = _few_notice(found.evidence, posed)
+    return (*(n for n in found.notices if n not in before), *_few_notice(e, posed))
 
 
 def _shown(posed: Posed, c: Comparison, network: InFrame | None, form: QuadraticForm) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from gortho.discovery.find import FoundForm, find_form, refits_of
 from gortho.discovery.gradients import NOTE, looks_like_a_gradient
 from gortho.discovery.large import Survey, allowed
 from gortho.discovery.law import with_formula
+from gortho.discovery.outliers import SEARCHES, outliers, told, without_outliers
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind, committee, final_predictor
 from gortho.discovery.result import Discovery
@@ -178,6 +179,14 @@ def discover(
     return replace(found, columns=frame_columns(X))
 
 
+def _until_interrupted(find: Callable[[Posed], FoundForm], posed: Posed) -> tuple[FoundForm, bool]:
+    """The form, and whether an interruption left it at the best so far."""
+    try:
+        return find(posed), False
+    except Interrupted as stop:
+        return FoundForm(stop.found, stop.found.A), True
+
+
 def as_errors(errors: str) -> Errors | None:
     """The kind of errors by its name; None for "auto"."""
     try:
@@ -206,12 +215,19 @@ def _discover(
             first, last = shares[stage]
             watch(stage, first + share * (last - first), str(posed.out(A)))
 
-    interrupted = False
     fitted = comparison = None
-    try:
-        form = find_form(posed, settings=settings, errors=errors, seed=seed, clock=clock, progress=progress)
-    except Interrupted as stop:
-        form, interrupted = FoundForm(stop.found, stop.found.A), True
+    find = partial(find_form, settings=settings, errors=errors, seed=seed, clock=clock, progress=progress)
+    form, interrupted = _until_interrupted(find, posed)
+    everything = posed
+    for _ in range(SEARCHES):
+        if interrupted or posed.classes or clock.over():
+            break
+        out = outliers(posed.parts, form.A, form.search.errors, seed)
+        if not bool(out.any()):
+            break
+        posed = posed.without(out)
+        form, interrupted = _until_interrupted(find, posed)
+    notices = [*notices, *told(everything, posed)]
     found, fitted = form.search, form.law
     A, zero = without_noise_eigenvalues(form.A, form.refits, posed.frame)
     if zero and not as_good(posed.parts.train, found.errors, A, form.A, seed):
@@ -297,6 +313,6 @@ def _discover(
             )
         if watch is not None and not interrupted:
             watch("twins" if found_one.wider is None else "wider", 1.0, str(posed.out(A)))
-        return with_formula(found_one, posed, form.refits, clock)
+        return with_formula(without_outliers(found_one, everything, posed), posed, form.refits, clock)
     except KeyboardInterrupt:
         return answer(samples, posed, form, fitted, None, *given)
