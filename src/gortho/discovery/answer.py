@@ -36,6 +36,7 @@ from gortho.symmetry import Symmetry
 #: Held-out samples that the report shows.
 SHOWN = 2_000
 WEIGHTED = "held-out errors are means by the weights of the samples (1/error² where y_error was given)"
+RELATIVE = "in the fits, in the verdict and for the formula, but not in the lines on held-out errors"
 INTERRUPTED = (
     "The search was interrupted: this is the best form so far, and the evidence is not complete.",
     "Run it again and let it finish; --time-budget SECONDS ends by itself (Python: time_budget).",
@@ -77,7 +78,7 @@ def answer(
     if found.wins is not None and found.errors is Errors.RELATIVE:
         notices.append(
             f"relative errors give the better form (on {100 * found.wins:.0f} % of the validation samples): errors are "
-            "weighted by the size of the targets, in the fits and in the verdict"
+            f"weighted by the size of the targets, {RELATIVE if posed.spans_decades else 'in the search'}"
         )
     exact = fitted is not None and fitted.kind is Kind.POLYNOMIAL
     errors = None

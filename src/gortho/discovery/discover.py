@@ -313,6 +313,8 @@ def _discover(
             )
         if watch is not None and not interrupted:
             watch("twins" if found_one.wider is None else "wider", 1.0, str(posed.out(A)))
-        return with_formula(without_outliers(found_one, everything, posed), posed, form.refits, clock)
+        found_one = without_outliers(found_one, everything, posed)
+        own = None if comparison is None or found_one.wider is not None else comparison.own.held_out
+        return with_formula(found_one, posed, form.refits, clock, own)
     except KeyboardInterrupt:
         return answer(samples, posed, form, fitted, None, *given)

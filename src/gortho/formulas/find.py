@@ -284,16 +284,19 @@ def _measured(problem: Problem, formula: Formula) -> Formula:
     rows = problem.rows(held)
     with np.errstate(all="ignore"):
         values = formula.values(rows.q)
-    predicted = problem.predict(held).reshape(rows.y.shape)
+    predicted = problem.predict(held) if problem.predicted is None else problem.predicted
+    predicted = predicted.reshape(rows.y.shape)
     own, other = (np.square(rows.root * (rows.y - v)).sum(1) for v in (values, predicted))
     # Where the predictor does well, the sample is right and the formula is not.
     out = far(np.minimum(own, other), own, rows.root * rows.y)
     kept = held.rows(~out)
-    left = problem.unexplained(values[~out], kept)
+    # Of all samples, as wherever shares are told; but not of some that would rule it.
+    of = kept if out.any() else Samples.cat([problem.train, problem.validation, held])
+    left = problem.unexplained(values[~out], kept, of)
     return replace(
         formula,
         unexplained=left if np.isfinite(left) else np.inf,
-        predictor_unexplained=problem.unexplained(predicted[~out], kept),
+        predictor_unexplained=problem.unexplained(predicted[~out], kept, of),
         far=(int(out.sum()), len(held)),
     )
 

@@ -19,6 +19,7 @@ class Problem:
 
     ``spread`` are symmetries that would do as well (refits), by which the form's error reaches the coefficients;
     ``widened`` is the factor that their spread is known to be too small by. ``logarithms`` may be in it or not.
+    ``predicted`` are values for the held-out samples, where those of ``predict`` have seen them.
     """
 
     train: Samples
@@ -31,6 +32,7 @@ class Problem:
     widened: float = 1.0
     output_space: int = 0
     logarithms: bool = True
+    predicted: np.ndarray | None = None
 
     def rows(self, samples: Samples, symmetry: Symmetry | None = None) -> Rows:
         """Samples as formulas see them."""
@@ -42,10 +44,16 @@ class Problem:
         counts = options["point_scalars"], options["sample_scalars"]
         return space_of(rows.q, self.train.points, self.symmetry.apart, counts, self.train.set_like)
 
-    def unexplained(self, values: np.ndarray, samples: Samples) -> float:
-        """The share of the variance of samples that values leave, by their weights."""
-        w = np.ones(len(samples)) if samples.weights is None else samples.weights.numpy()
-        y = samples.y.numpy().reshape(len(samples), -1)
-        around = y - np.average(y, axis=0, weights=w)
-        errors = np.square(values.reshape(y.shape) - y).mean(1)
-        return float((w * errors).sum() / max((w * np.square(around).mean(1)).sum(), 1e-300))
+    def unexplained(self, values: np.ndarray, samples: Samples, of: Samples | None = None) -> float:
+        """The share of the variance of samples, or of others, that values of samples leave, by their weights."""
+        w, y = _weighted(samples)
+        errors = np.average(np.square(values.reshape(y.shape) - y).mean(1), weights=w)
+        w, y = _weighted(of or samples)
+        around = np.square(y - np.average(y, axis=0, weights=w)).mean(1)
+        return float(errors / max(np.average(around, weights=w), 1e-300))
+
+
+def _weighted(samples: Samples) -> tuple[np.ndarray, np.ndarray]:
+    """Weights ``(N,)`` and targets ``(N, c)``."""
+    w = np.ones(len(samples)) if samples.weights is None else samples.weights.numpy()
+    return w, samples.y.numpy().reshape(len(samples), -1)
