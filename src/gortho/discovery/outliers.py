@@ -28,8 +28,9 @@ from gortho.samples.values import Samples
 
 #: An outlier is beyond so many sigmas of normal errors with the median of all …
 FAR = 6.0
-#: … and its error is beyond so many sigmas of y itself, by the median distance from the median.
-GROSS = 3.0
+#: … and its error is beyond so many sigmas of y itself, by the median distance from the median; or of so many, where
+#: there are such.
+GROSS, LARGE = 3.0, 2.0
 #: The median size of a normal number: noise of vectors may be along one of their components, so all count as numbers.
 MEDIAN = float(norm.ppf(0.75))
 #: More than this share of the samples are no outliers: the fit is wrong, or errors have heavy tails.
@@ -52,13 +53,27 @@ def outliers(parts: Parts, A: Tensor, errors: Errors, seed: int) -> Tensor:
     ``A`` and ``errors`` are those of the search, in the frame. The fit is one to training and validation samples.
     """
     whole = Samples.cat([parts.train, parts.validation, parts.held_out])
-    seen = len(parts.train) + len(parts.validation)
-    found = _gross(whole)
-    for kind in {Errors.ABSOLUTE, errors} if found.any() else ():
-        found &= _far(prepared(whole, kind), seen, A, seed, kind is Errors.ABSOLUTE)
-    if not found.any() or found.mean() > MOST or _somewhere(A, whole, found):
-        found[:] = False
-    return torch.from_numpy(found)
+    seen, spread = len(parts.train) + len(parts.validation), _deviations(whole)
+    none = np.zeros(len(whole), bool)
+    if not bool((spread > _beyond(GROSS, spread)).any()):
+        return torch.from_numpy(none)
+    far, squares = _far(prepared(whole, Errors.ABSOLUTE), seen, A, seed)
+    if errors is not Errors.ABSOLUTE:
+        far &= _far(prepared(whole, errors), seen, A, seed)[0]
+    spread = _deviations(prepared(whole, Errors.ABSOLUTE))
+    gross, large = (far & (squares > _beyond(sigmas, spread)).numpy() for sigmas in (GROSS, LARGE))
+    if not gross.any() or gross.mean() > MOST or _somewhere(A, whole, gross):
+        return torch.from_numpy(none)
+    # Where some are gross, others are likely, too.
+    more = large & ~gross
+    if large.mean() > MOST or (more.any() and _somewhere(A, whole, more)):
+        return torch.from_numpy(gross)
+    return torch.from_numpy(large)
+
+
+def _beyond(sigmas: float, squares: Tensor) -> float:
+    """Squared errors beyond so many sigmas, of numbers whose squares have this median."""
+    return (sigmas / MEDIAN) ** 2 * float(squares.median())
 
 
 def _somewhere(A: Tensor, samples: Samples, found: np.ndarray) -> bool:
@@ -74,16 +89,8 @@ def _deviations(samples: Samples) -> Tensor:
     return (y - y.median(0).values).square().sum(1) * _weights(samples)
 
 
-def _gross(samples: Samples, squares: Tensor | None = None) -> np.ndarray:
-    """Which squared errors, without a fit those of the median, are large beside the spread of y."""
-    usual = _deviations(samples)
-    squares = usual if squares is None else squares
-    found: np.ndarray = (squares > (GROSS / MEDIAN) ** 2 * usual.median()).numpy()
-    return found
-
-
-def _far(samples: Samples, seen: int, A: Tensor, seed: int, gross: bool) -> np.ndarray:
-    """Which samples are far from a robust fit to the first ones, by the errors of the others, and of y if ``gross``."""
+def _far(samples: Samples, seen: int, A: Tensor, seed: int) -> tuple[np.ndarray, Tensor]:
+    """Which samples are far from a robust fit to the first ones, by the errors of the others; and squared errors."""
     few, columns = few_for(samples.rows(slice(0, seen)), LAST)
     projection = Projection(few, min(columns, seen // ROWS_FOR_UNKNOWN), few.weights, seed + 6, SOFT)
     squares = _deviations(few)  # before there is a fit
@@ -95,9 +102,8 @@ def _far(samples: Samples, seen: int, A: Tensor, seed: int, gross: bool) -> np.n
     # Errors may be in proportion to what is predicted: they are usual then.
     sizes = prediction.square().sum(1) * _weights(samples)
     relative = squares / (sizes + sizes.median()).clamp_min(1e-300)
-    found = [errors > (FAR / MEDIAN) ** 2 * errors[:seen].median() for errors in (squares, relative)]
-    far: np.ndarray = (found[0] & found[1]).numpy()
-    return far & _gross(samples, squares) if gross else far
+    found = [errors > _beyond(FAR, errors[:seen]) for errors in (squares, relative)]
+    return (found[0] & found[1]).numpy(), squares
 
 
 def _weights(samples: Samples) -> Tensor:
