@@ -66,7 +66,8 @@ def latex(found: Any, digits: int = 2, of: str | None = None) -> str:
         return text
     lines = [found.formula.latex(), text, *_definitions(found.formula)]
     lines = [re.sub(r" (=|\\approx) ", r" &\1 ", line, count=1) for line in lines]
-    return f"\\begin{{aligned}} {' \\\\ '.join(lines)} \\end{{aligned}}"
+    rows = " \\\\ ".join(lines)
+    return f"\\begin{{aligned}} {rows} \\end{{aligned}}"
 
 
 def _definitions(formula: Formula) -> list[str]:
