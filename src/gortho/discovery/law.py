@@ -12,7 +12,7 @@ from gortho.discovery.clock import Clock
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind
 from gortho.discovery.result import Discovery
-from gortho.discovery.spreads import UNDERSTATED
+from gortho.discovery.spreads import UNDERSTATED, steady
 from gortho.forms import QuadraticForm
 from gortho.formulas import Problem, short_formula
 from gortho.formulas.units import about, given
@@ -117,7 +117,7 @@ def _spread(found: Discovery, posed: Posed, refits: Tensor | None) -> list[Symme
     assert found.candidate is not None
     A = found.candidate.matrix
     if found.wider is None:
-        forms = [] if refits is None else [posed.out(M) for M in refits]
+        forms = [] if refits is None else [posed.out(M) for M in steady(refits, posed.frame)]
         same = [
             f for f in forms if f.signature == found.candidate.signature and float((f.matrix * A).sum()) > 0
         ]

@@ -127,7 +127,10 @@ def short_formula(problem: Problem) -> Formula | None:
     A few samples that are far from it rule neither its terms nor its numbers (`gortho.formulas.usual`).
     """
     with np.errstate(all="ignore"):
-        return robust(problem, _short_formula, _again)
+        formula = robust(problem, _short_formula, _again)
+    return (
+        formula if formula is None or not any(abs(t.coefficient) <= t.error for t in formula.terms) else None
+    )
 
 
 def _short_formula(problem: Problem) -> Formula | None:
