@@ -36,6 +36,10 @@ from gortho.symmetry import Symmetry
 #: Held-out samples that the report shows.
 SHOWN = 2_000
 WEIGHTED = "held-out errors are means by the weights of the samples (1/error² where y_error was given)"
+OUTLIERS = (
+    "Look first at the few samples that the note names: outliers make most of the error. Drop what is wrong, or say by "
+    "y_error or sample_weight how much they count."
+)
 RELATIVE = "in the fits, in the verdict and for the formula, but not in the lines on held-out errors"
 INTERRUPTED = (
     "The search was interrupted: this is the best form so far, and the evidence is not complete.",
@@ -72,6 +76,8 @@ def answer(
             reason = f"{reason} {seen}"
         if verdict is Verdict.UNDERDETERMINED:
             advice = f"{advice} {settling(evidence, comparison, posed, A, matrices)}".strip()
+            if evidence.few_rule:
+                advice = f"{OUTLIERS} {advice}"
     notices = [*notices, *_few_notice(evidence, posed)]
     if samples.weights is not None:
         notices.append(WEIGHTED)

@@ -37,6 +37,8 @@ MEDIAN = float(norm.ppf(0.75))
 MOST = 0.1
 #: Samples beyond so many median errors of a fit count less and less in the next; and rounds of it.
 TAMED, ROUNDS = 4.0, 10
+#: Quantiles of y that bound its usual values, of so many samples at most.
+USUAL, MANY = (0.02, 0.98), 100_000
 #: Samples for each unknown of the fit, at least.
 ROWS_FOR_UNKNOWN = 12
 #: Neighbours of an outlier that are looked at; and the chance, by tests of where outliers are, that tells of a place.
@@ -98,11 +100,15 @@ def _far(samples: Samples, seen: int, A: Tensor, seed: int) -> tuple[np.ndarray,
         weights = (1 + squares / (TAMED**2 * squares.median().clamp_min(1e-300))) ** -2
         at = projection.reweighted(weights).solve(A)
         squares = _squares(projection, at, few)
-    squares, prediction = _squares(projection, at, samples), projection.predict(at, samples)
+    prediction, y = projection.predict(at, samples), samples.y.reshape(len(samples), -1)
+    # At the edge of the data a fit may leave the range of y.
+    inside = torch.clamp(prediction, *torch.quantile(y[:MANY], torch.tensor(USUAL, dtype=y.dtype), dim=0))
+    errors = torch.minimum((y - prediction).abs(), (y - inside).abs())
+    squares = errors.square().sum(1) * _weights(samples)
     # Errors may be in proportion to what is predicted: they are usual then.
     sizes = prediction.square().sum(1) * _weights(samples)
     relative = squares / (sizes + sizes.median()).clamp_min(1e-300)
-    found = [errors > _beyond(FAR, errors[:seen]) for errors in (squares, relative)]
+    found = [e > _beyond(FAR, e[:seen]) for e in (squares, relative)]
     return (found[0] & found[1]).numpy(), squares
 
 
