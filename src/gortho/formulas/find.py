@@ -11,7 +11,7 @@ from scipy.stats import t as student_t
 
 from gortho.formulas.fitting import Rows, refined, slopes, solve, standard_errors
 from gortho.formulas.library import Candidate, library
-from gortho.formulas.problem import Problem
+from gortho.formulas.problem import Problem, of_all
 from gortho.formulas.selection import ROUNDING, Squares, choose, prices
 from gortho.formulas.shapes import COST as SHAPED
 from gortho.formulas.shapes import Grid
@@ -128,9 +128,12 @@ def short_formula(problem: Problem) -> Formula | None:
     """
     with np.errstate(all="ignore"):
         formula = robust(problem, _short_formula, _again)
-    return (
-        formula if formula is None or not any(abs(t.coefficient) <= t.error for t in formula.terms) else None
-    )
+    return of_all(problem, formula) if formula is not None and told_from_zero(formula) else None
+
+
+def told_from_zero(formula: Formula) -> bool:
+    """Whether no coefficient may be zero by its 95 % interval; of a sum, such terms are left out before."""
+    return not any(abs(term.coefficient) <= term.error for term in formula.terms)
 
 
 def _short_formula(problem: Problem) -> Formula | None:
@@ -293,13 +296,11 @@ def _measured(problem: Problem, formula: Formula) -> Formula:
     # Where the predictor does well, the sample is right and the formula is not.
     out = far(np.minimum(own, other), own, rows.root * rows.y)
     kept = held.rows(~out)
-    # Of all samples, as wherever shares are told; but not of some that would rule it.
-    of = kept if out.any() else Samples.cat([problem.train, problem.validation, held])
-    left = problem.unexplained(values[~out], kept, of)
+    left = problem.unexplained(values[~out], kept)
     return replace(
         formula,
         unexplained=left if np.isfinite(left) else np.inf,
-        predictor_unexplained=problem.unexplained(predicted[~out], kept, of),
+        predictor_unexplained=problem.unexplained(predicted[~out], kept),
         far=(int(out.sum()), len(held)),
     )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gortho.formulas.fitting import Rows
 from gortho.formulas.library import Space, space_of
+from gortho.formulas.values import Formula
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
 
@@ -44,16 +45,34 @@ class Problem:
         counts = options["point_scalars"], options["sample_scalars"]
         return space_of(rows.q, self.train.points, self.symmetry.apart, counts, self.train.set_like)
 
-    def unexplained(self, values: np.ndarray, samples: Samples, of: Samples | None = None) -> float:
-        """The share of the variance of samples, or of others, that values of samples leave, by their weights."""
+    def unexplained(self, values: np.ndarray, samples: Samples) -> float:
+        """The share of the variance of samples that values leave, by their weights."""
         w, y = _weighted(samples)
-        errors = np.average(np.square(values.reshape(y.shape) - y).mean(1), weights=w)
-        w, y = _weighted(of or samples)
-        around = np.square(y - np.average(y, axis=0, weights=w)).mean(1)
-        return float(errors / max(np.average(around, weights=w), 1e-300))
+        errors = np.square(values.reshape(y.shape) - y).mean(1)
+        return float(np.average(errors, weights=w) / _variance(samples))
+
+
+def _variance(samples: Samples) -> float:
+    """Mean square of the targets about their mean, by the weights of the samples; not zero."""
+    w, y = _weighted(samples)
+    around = np.square(y - np.average(y, axis=0, weights=w)).mean(1)
+    return max(float(np.average(around, weights=w)), 1e-300)
 
 
 def _weighted(samples: Samples) -> tuple[np.ndarray, np.ndarray]:
     """Weights ``(N,)`` and targets ``(N, c)``."""
     w = np.ones(len(samples)) if samples.weights is None else samples.weights.numpy()
     return w, samples.y.numpy().reshape(len(samples), -1)
+
+
+def of_all(problem: Problem, formula: Formula) -> Formula:
+    """The formula with shares of the variance of all samples, as other models have them;
+
+    but of the held-out ones alone where some of these are far from it.
+    """
+    if formula.far[0]:
+        return formula
+    every = Samples.cat([problem.train, problem.validation, problem.held_out])
+    share = _variance(problem.held_out) / _variance(every)
+    own, other = share * formula.unexplained, share * formula.predictor_unexplained
+    return replace(formula, unexplained=own, predictor_unexplained=other)
