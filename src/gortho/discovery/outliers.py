@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 from scipy.spatial import KDTree
-from scipy.stats import ks_2samp, norm, poisson
+from scipy.stats import ks_2samp, poisson
 from torch import Tensor
 
 from gortho.discovery.looks import LAST, few_for
@@ -32,7 +32,7 @@ FAR = 6.0
 #: there are such.
 GROSS, LARGE = 3.0, 2.0
 #: The median size of a normal number: noise of vectors may be along one of their components, so all count as numbers.
-MEDIAN = float(norm.ppf(0.75))
+MEDIAN = 0.6745
 #: More than this share of the samples are no outliers: the fit is wrong, or errors have heavy tails.
 MOST = 0.1
 #: Samples beyond so many median errors of a fit count less and less in the next; and rounds of it.
