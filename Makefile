@@ -35,8 +35,7 @@ docs: .venv/docs-ready  ## the site in docs/_build/html, examples run once, warn
 
 dist: .venv/ready  ## wheel and source archive in dist/, each installed elsewhere and tried out there
 	rm -rf dist build
-	$(BIN)/python -c 'from setuptools import build_meta as make; make.build_sdist("dist"); make.build_wheel("dist")'
-	rm -rf build
+	$(BIN)/python -m build --no-isolation
 	GORTHO_DIST=dist $(BIN)/python -m pytest tests/test_dist.py -m slow
 
 clean:

@@ -11,7 +11,6 @@ calibration of the confidence were set on them.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import itertools
 import json
 import time
@@ -27,6 +26,7 @@ from _table import measure, write_page
 
 import gortho
 from gortho.discovery import defect, verdict
+from gortho.stored import restored, stored
 from gortho.tasks.classes import class_problem, random_classes
 from gortho.tasks.random_laws import formless, random_law
 from gortho.tasks.realistic import formless_problem, formless_realistic, frame_distance, problem, realistic
@@ -107,7 +107,7 @@ def run(p: dict) -> dict:
     row["symmetry"] = "" if found.wider is None else str(found.symmetry)
     row["stages"] = json.dumps({k: round(v, 2) for k, v in found.provenance.stages.items()})
     if found.evidence is not None:
-        row["evidence"] = json.dumps(dataclasses.asdict(found.evidence))
+        row["evidence"] = json.dumps(stored(found.evidence))
     if found.candidate is not None and not _formless(p):
         A, B = task.form.matrix.numpy(), found.candidate.matrix.numpy()
         row["near"] = (
@@ -134,7 +134,7 @@ def judged(rows: pd.DataFrame, again: bool = False) -> pd.DataFrame:
     for _, row in rows.iterrows():
         name, sure, low, high = row.verdict, row.confidence, row.low, row.high
         if again and isinstance(row.get("evidence"), str):
-            e = verdict.evidence_from(json.loads(row.evidence))
+            e = restored(json.loads(row.evidence), verdict.Evidence)
             told = verdict.judge(e, "O(A)", verdict.TOLERANCE)[0]
             name, sure, low, high = told.name, verdict.confidence(e, told), e.defect.low, e.defect.high
         none = _formless(row)

@@ -24,6 +24,7 @@ API = {  # pages of the reference: title, and modules or packages
     "forms": (
         "Forms, groups, representations",
         [
+            "immutable",
             "forms",
             "groups",
             "reps",
@@ -39,7 +40,7 @@ API = {  # pages of the reference: title, and modules or packages
     ),
     "networks": ("Networks and training", ["nn", "training", "solvers", "checkpoints", "testing"]),
     "estimators": ("scikit-learn estimators", ["estimators", "estimating", "scaling"]),
-    "data": ("Files, saved runs, report, app", ["samples", "runs", "report", "app"]),
+    "data": ("Files, saved runs, report, app", ["samples", "runs", "stored", "report", "app"]),
     "tasks": ("Tasks, baselines, experiments", ["tasks", "baselines", "experiments"]),
     "toptag": ("Top tagging", ["toptag"]),
 }
@@ -107,6 +108,7 @@ def modules(name):
 def public(names):
     """What `import gortho` offers of these modules: a table, then each by itself; modules by their names alone."""
     import gortho
+    from gortho.immutable import Immutable
 
     rows, sections = [], []
     for name in sorted(
@@ -124,6 +126,8 @@ def public(names):
         kind = "autoclass" if inspect.isclass(value) else "autofunction"
         made = "()" if name in HANDED_BACK else ""
         members = "   :members:\n" if inspect.isclass(value) else ""
+        if inspect.isclass(value) and issubclass(value, Immutable):
+            members += "   :inherited-members:\n"
         sections.append(f"## {name}\n\n```{{eval-rst}}\n.. {kind}:: gortho.{name}{made}\n{members}```\n")
     return ["| name | what it is |\n| --- | --- |", *rows, "", *sections] if rows else []
 

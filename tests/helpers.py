@@ -2,6 +2,7 @@
 
 import torch
 from hypothesis import strategies as st
+from scipy.linalg import subspace_angles
 
 import gortho
 from gortho.reps import as_rep
@@ -20,6 +21,12 @@ NAMES = ("scalar", "vector", "covector", "conjugation", "bilinear", "form")
 def buildable(rep, form, points=1):
     """Whether a part of the output has any equivariant value: a singular form offers no A⁻¹."""
     return all(part.terms(form.signature.zero > 0) for part in as_rep(rep).parts)
+
+
+def principal_angles(form, other):
+    """Principal angles between so(A) and so(B) as subspaces of R^{n×n}, ascending (M8)."""
+    bases = [one.group().algebra().flatten(1).T.numpy() for one in (form, other)]
+    return subspace_angles(*bases)[::-1].copy()
 
 
 def stir(net, seed=0, size=0.3):

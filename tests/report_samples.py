@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from gortho.report import ErrorRow, ProfileRow, ReportData, RestartRow, TwinRow
+from gortho.report import Peer, Profile, ReportData, RestartRow, TwinRow
 
 HOSTILE = '<script>alert("x")</script> $\\frac{$ & {{ 7 * 7 }}'
 
@@ -67,9 +67,9 @@ def found(size=4):
         true=true,
         predicted=true + 0.12 * rng.standard_normal(1500),
         errors=[
-            ErrorRow("Equivariant (gortho)", 1.52e-4, 1.7e-5, 12_345, "exactly symmetric"),
-            ErrorRow("Unconstrained network", 8.31e-3, 9.2e-4, 13_002, "same budget of parameters"),
-            ErrorRow("Linear regression", 0.412, 0.046, 20, "baseline"),
+            Peer("Equivariant (gortho)", 1.52e-4, 1.7e-5, 12_345, "exactly symmetric"),
+            Peer("Unconstrained network", 8.31e-3, 9.2e-4, 13_002, "same budget of parameters"),
+            Peer("Linear regression", 0.412, 0.046, 20, "baseline"),
         ],
         free_p=1 - 1.7e-12,
         boosts=boosts,
@@ -107,7 +107,7 @@ def violated():
     """Return a report on a form that is broken along one coordinate."""
     at = tuple(np.linspace(-2, 2, 12))
     rows = [
-        ProfileRow(name, share, at, tuple(share * np.array(at)), (0.1,) * 12)
+        Profile(name, share, at, tuple(share * np.array(at)), (0.1,) * 12)
         for name, share in (("the direction", 0.61), ("E", 0.01), ("px", 0.0), ("py", 0.6), ("q(x)", 0.02))
     ]
     return dataclasses.replace(
@@ -185,7 +185,7 @@ def broken():
         generators=np.array([bad, np.zeros((2, 2))]),
         true=np.array([np.nan, 1.0, np.inf]),
         predicted=np.array([1.0, 1.0, 2.0]),
-        errors=[ErrorRow(HOSTILE, np.nan, np.inf, 0, HOSTILE), ErrorRow("other", 1e-3, 0.0, 5)],
+        errors=[Peer(HOSTILE, np.nan, np.inf, 0, HOSTILE), Peer("other", 1e-3, 0.0, 5)],
         free_p=0.0,
         boosts=np.array([0.0, 1.0]),
         equivariance_errors=np.array([np.nan, 0.0]),

@@ -224,15 +224,15 @@ def test_pickled_arrays_are_shown_and_never_loaded(client, tmp_path):
     [
         ({"y": ["y"]}, "no column is chosen for x"),
         ({"x": ["t"]}, "no column is chosen for y"),
-        ({"x": ["t"], "y": ["y"], "file_name": "a"}, "names 'file_name', which is no option"),
-        ({"x": "t", "y": ["y"]}, "x: 't' is no list of names"),
-        ({"x": ["t", 3], "y": ["y"]}, "is no list of names"),
+        ({"x": ["t"], "y": ["y"], "file_name": "a"}, "names 'file_name', which is not an option"),
+        ({"x": "t", "y": ["y"]}, "x: 't' is not a list of names"),
+        ({"x": ["t", 3], "y": ["y"]}, "is not a list of names"),
         ({"x": ["t"], "y": ["y"], "seed": "abc"}, "Seed: 'abc' is not a whole number"),
         ({"x": ["t"], "y": ["y"], "seed": 1.5}, "Seed: 1.5 is not a whole number"),
         ({"x": ["t"], "y": ["y"], "tolerance": True}, "Tolerance: True is not a number"),
         ({"x": ["t"], "y": ["y"], "dropna": "yes"}, "'yes' is not yes or no"),
-        ({"x": ["t"], "y": ["y"], "effort": "huge"}, "Effort: 'huge' is none of normal, quick"),
-        ([], "no JSON object"),
+        ({"x": ["t"], "y": ["y"], "effort": "huge"}, "Effort: 'huge' is not one of normal, quick"),
+        ([], "not a JSON object"),
     ],
 )
 def test_what_is_asked_is_checked(content, message):
@@ -396,13 +396,13 @@ def test_a_worker_ends_where_the_server_has_ended():
 
 def test_what_nobody_expected_is_told_without_a_traceback(capfd):
     error = jobs.Job("nothing").wait(60).error
-    assert error == "gortho did not expect this (KeyError: 'nothing'); the terminal has more"
+    assert error == "unexpected error (KeyError: 'nothing'); the terminal has more"
     assert "Traceback" in capfd.readouterr().err
 
 
 def test_what_takes_too_long_is_given_up():
     state = jobs.Job("look", file="nothing.csv", decimal=".").wait(0.001)
-    assert state.ended and "given up" in state.error
+    assert state.ended and "was stopped" in state.error
 
 
 # The command
@@ -435,7 +435,7 @@ def test_the_command_serves_and_leaves_nothing(tmp_path):
         finally:
             process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (0, "") and "removed" in out
+    assert (process.returncode, errors) == (0, "") and "deleted" in out
     assert list(tmp_path.glob("gortho-app-*")) == []
 
 

@@ -346,7 +346,7 @@ def test_messages_name_options(tmp_path):
 def test_vector_given_as_scalars_is_remarked(tmp_path):
     X = inputs(10)
     path = save(tmp_path / "a.npz", X=X, y=X)
-    note = "y has 2 columns, as x has: did you mean --output vector?"
+    note = "y has 2 columns, like x: did you mean --output vector?"
     assert note in call("discover", path).stdout
     assert "did you mean" not in call("discover", path, "--output", "vector").stdout
 
@@ -537,7 +537,7 @@ def test_check_holds(tmp_path, run):
     X = inputs(200, seed=9)
     path = save(tmp_path / "new.csv", X=X, y=law(X))
     result = call("check", run, path)
-    assert result.exit_code == 0 and "The certificate holds: equivariance and accuracy." in result.stdout
+    assert result.exit_code == 0 and "The check passes: equivariance and accuracy." in result.stdout
     assert "boosts to 3" in result.stdout and "share of the variance" in result.stdout
     assert f"at discovery, held out: {gortho.Discovery.load(run).peers[0].relative_mse:.2e}" in result.stdout
     content = json.loads(call("check", run, path, "--json").stdout)
@@ -870,7 +870,7 @@ def test_check_tells_the_log_loss(tmp_path, classified):
     save(path, X=X, kind=np.random.default_rng(0).permutation(labels(X)))
     assert call("check", run, path).exit_code == 1
     save(path, X=X, kind=np.where(labels(X) == "time", "tea", labels(X)))
-    refused("check", run, path, says="'tea' is no class of the run, which has light, space, time")
+    refused("check", run, path, says="'tea' is not a class of the run, which has light, space, time")
 
 
 def test_vectors_given_one_by_one_are_not_dropped(tmp_path):

@@ -192,6 +192,54 @@ def test_named_tests_and_code_exist(page):
         assert pydoc.locate(name) is not None, f"there is no {name}"
 
 
+SRC = ROOT / "src" / "gortho"
+
+
+def rows_of_modules():
+    """The rows of the table of modules: the names in its first column, and all names."""
+    house = (DOCS / "architecture.md").read_text(encoding="utf-8").split("## The modules")[1].split("## ")[0]
+    rows = re.findall(r"^\| (`.*?) \| (.*) \|$", house, re.M)
+    return [(re.findall(r"`(\w+)`", first), set(re.findall(r"`(\w+)`", rest))) for first, rest in rows], house
+
+
+def test_the_architecture_names_every_module():
+    rows, house = rows_of_modules()
+    homes = {name for first, _ in rows for name in first}
+    assert homes == {path.stem for path in SRC.iterdir() if path.name[0] != "_" and path.suffix != ".typed"}
+    inside = {name: rest for first, rest in rows for name in first}
+    inside["discovery"] = set(re.findall(r"`(\w+)`", house.split("Inside `discovery`")[1]))
+    listed = {"samples", "nn", "report", "formulas", "discovery", "level", "scanning", "toptag", "cli", "app"}
+    for package in listed:
+        missing = {path.stem for path in (SRC / package).glob("[!_]*.py")} - inside[package]
+        assert not missing, f"{package}: {missing}"
+
+
+def test_modules_import_from_rows_above_alone():
+    rows, _ = rows_of_modules()
+    place = {name: row for row, (first, _) in enumerate(rows) for name in first}
+    for path in SRC.rglob("[!_]*.py"):
+        here = path.relative_to(SRC).parts[0].removesuffix(".py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gortho"):
+                _, *below = node.module.split(".")
+                for name in below[:1] or [alias.name for alias in node.names]:
+                    assert place.get(name, 0) <= place[here], f"{path} imports {name}"
+
+
+def test_no_module_is_long():
+    for path in SRC.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert text.count("\n") <= 350, path
+        assert ast.get_docstring(ast.parse(text)), path
+
+
+def test_one_version():
+    version = gortho.__version__
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version = {{{version}}}" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)[0] == version
+
+
 def test_tolerances_have_the_values_that_the_page_says():
     rows = re.findall(
         r"^\| \{py:obj\}`(\S+)` \| (\S+) \|", (DOCS / "numerics.md").read_text(encoding="utf-8"), re.M

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers import NAMES, normal, null_vectors, stir
+from helpers import NAMES, normal, null_vectors, principal_angles, stir
 from torch import tensor
 
 from gortho import EquivariantNet, LearnableForm, QuadraticForm
 from gortho.baselines import form_of_generators, generator_distance
 from gortho.discovery.spectral import InfinitesimalLaw, spectral_form, symmetric_basis
-from gortho.groups import align_unit, principal_angles, reflection
+from gortho.groups import align_unit, reflection
 from gortho.nn import HouseholderNet, PaperNet
 from gortho.reps import as_rep
 from gortho.tasks import inertia, synthetic

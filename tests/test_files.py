@@ -36,7 +36,9 @@ def test_a_full_disk_loses_nothing_and_is_named(tmp_path, error):
         place.write_text("half")
         raise error
 
-    with pytest.raises(OSError, match=r"no space is left to write .*a\.txt, what was there stays: make room"):
+    with pytest.raises(
+        OSError, match=r"no space left to write .*a\.txt; what was there is kept: free some space"
+    ):
         write_whole(file, write)
     assert file.read_text() == "old" and list(tmp_path.iterdir()) == [file]
 

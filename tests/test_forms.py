@@ -8,11 +8,10 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from helpers import ORDERED_SIGNATURES, normal
+from helpers import ORDERED_SIGNATURES, normal, principal_angles
 
 import gortho
 from gortho import LearnableForm, QuadraticForm, Signature
-from gortho.groups import principal_angles
 
 
 def diagonal(*values):
@@ -242,7 +241,7 @@ def test_round_trip_to_the_last_bit(way, signature):
 def test_json_is_plain_and_bad_json_is_named():
     assert json.loads(QuadraticForm.euclidean(2).to_json())["matrix"] == [[1, 0], [0, 1]]
     for text in ("{", "[1]", '{"matrix": [[1]]}', '"form"'):
-        with pytest.raises(ValueError, match="not a quadratic form written by to_json"):
+        with pytest.raises(ValueError, match="not a QuadraticForm written by to_json"):
             QuadraticForm.from_json(text)
 
 

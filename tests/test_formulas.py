@@ -21,6 +21,7 @@ from gortho.reps import as_rep
 from gortho.runs import labels_of, summary
 from gortho.samples import Samples, read
 from gortho.samples.called import Labels
+from gortho.stored import restored, stored
 
 TINY = Settings(starts=2, generations=0, finalists=1, refits=4, predictor_steps=20)
 
@@ -289,7 +290,7 @@ def test_the_formula_refuses_other_numbers_of_inputs():
 
 def test_json_keeps_everything():
     law = kinetic(unexplained=1e-3, predictor_unexplained=2e-3, rivals=("1 for 2",))
-    assert Formula.of_json(json.loads(json.dumps(law.as_json()))) == law
+    assert restored(json.loads(json.dumps(stored(law))), Formula) == law
     shaped = law.terms[0].shaped([]).monomials
     assert shaped == law.terms[0].monomials
 

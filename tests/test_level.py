@@ -287,7 +287,7 @@ def test_calibration_makes_lengths_one(ellipsoid):
 
 def test_indefinite_forms_have_no_calibration():
     found = level_form(surface(1, 2, 100, np.random.default_rng(0)))
-    with pytest.raises(ValueError, match=r"O\(1,2\) is no length"):
+    with pytest.raises(ValueError, match=r"O\(1,2\) is not a length"):
         _ = found.calibration
 
 

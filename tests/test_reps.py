@@ -204,7 +204,7 @@ def test_odd_tensors_get_the_sign_of_the_determinant(rep):
 
 
 def test_odd_tensors_are_not_built_of_vectors_and_metric():
-    with pytest.raises(ValueError, match="tells left from right"):
+    with pytest.raises(ValueError, match="distinguishes left from right"):
         Tensor(1, 0, odd=True).terms()
 
 

@@ -81,6 +81,13 @@ def test_parts_of_another_version_are_named(run, change, message):
         Discovery.load(run)
 
 
+def test_runs_of_the_first_release_say_what_to_do(run):
+    content = {"format": "gortho discovery 1", "facts": {"gortho": "0.1.0"}, "verdict": "FOUND"}
+    (run / "discovery.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"gortho 0\.1\.0 wrote 'gortho discovery 1'.*make it again"):
+        Discovery.load(run)
+
+
 def test_missing_and_foreign_weights(run, found, tmp_path):
     path = weights_of(run)
     stored = path.read_bytes()

@@ -123,7 +123,7 @@ def test_a_folder_is_a_target_for_each_file(tmp_path):
         "bad.csv": "ERROR",
     }
     assert found.rows[-1].reason == "bad.csv is empty: write it again"
-    assert found.left_out == {"notes.txt": "no kind of file that is read"}
+    assert found.left_out == {"notes.txt": "not a kind of file that is read"}
 
 
 # ---- the table ----

@@ -20,7 +20,7 @@ from gortho.discovery.correlation import (
     splines,
 )
 from gortho.discovery.family import Family, Standard, metric_of
-from gortho.discovery.find import find_form
+from gortho.discovery.find import _by_law, find_form
 from gortho.discovery.joint import Joint
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind, exact_law, linear_predictor
@@ -43,6 +43,7 @@ from gortho.discovery.verdict import MAX_SPREAD
 from gortho.discovery.workers import each
 from gortho.groups import haar, random_generator
 from gortho.reps import Metric, Scalar, as_rep
+from gortho.samples.door import enter
 from gortho.samples.frame import Frame, form_distance, unit_form
 from gortho.samples.values import Samples
 from gortho.tasks.random_laws import random_law
@@ -771,3 +772,31 @@ def test_cones_are_where_targets_are_extreme(law, group, points):
     assert min(form_distance(s.A, truth) for s in cone_starts(train)) < 0.1
     assert min(form_distance(s.A, truth) for s in correlation_starts(train)) > 0.2
     assert cone_starts(train.rows(slice(0, 50))) == []
+
+
+# Ends that only the law itself tells apart
+
+
+def equally_good(task, sizes):
+    posed = Posed.of(enter(task.x, task.y, task.output)[0], 0)
+    truth = unit_form(posed.frame.form_in(task.form))
+    noise = torch.randn(len(sizes), 4, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    forms = [unit_form(truth + s * (E + E.mT)) for s, E in zip(sizes, noise)]
+    ends = tuple(Restart("", A, 0.3) for A in forms)
+    return posed.parts, truth, Search(forms[0], Errors.ABSOLUTE, ends)
+
+
+def test_a_law_tells_ends_apart_that_are_equally_good_otherwise():
+    parts, truth, found = equally_good(tasks.particle(300, seed=3), [1.0, 0.2, 0.15])
+    assert found.agreeing == 1 and len(found.near_best) == 3
+    assert exact_law(QuadraticForm(found.A), parts, 0) is None
+    better, law = _by_law(found, None, parts, 0)
+    assert form_distance(better.A, truth) < 1e-9 and form_distance(law.form.matrix, truth) < 1e-9
+    assert len(better.near_best) == better.agreeing == 2  # the far one is no law
+
+
+def test_no_law_leaves_the_ends_as_they_are():
+    task = tasks.particle(300, seed=3)
+    parts, _, found = equally_good(dataclasses.replace(task, y=task.y.abs().sqrt()), [0.5, 0.5])
+    left, law = _by_law(found, None, parts, 0)
+    assert left is found and law is None

@@ -111,9 +111,9 @@ def test_a_symmetry_does_not_change():
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("GL(3)", "is no group"),
+        ("GL(3)", "is not a group"),
         ("O(3) broken", "names no symmetry"),
-        ("O(3), broken along (a, 0, 1)", "no vector of numbers"),
+        ("O(3), broken along (a, 0, 1)", "not a vector of numbers"),
         ("O(3), broken along (0, 1)", r"give \(d, 3\)"),
         ("O(3) on x1, O(2) on x3", "for each of x1, x2"),
         ("SO(3) on x1, O(3) on x2", "leave out special"),
@@ -136,7 +136,7 @@ SINGULAR = QuadraticForm.from_signature(2, 0, 1)
         (EUCLIDEAN, {"origin": [[0.0, 0, 1]]}, "give one point"),
         (SINGULAR, {"special": True}, "singular"),
         (SINGULAR, {"directions": [[0, 0, 1]]}, "singular"),
-        ([EUCLIDEAN, EUCLIDEAN], {}, "number of its form"),
+        ([EUCLIDEAN, EUCLIDEAN], {}, "index of its form"),
         ([EUCLIDEAN, EUCLIDEAN], {"spaces": [0, 0]}, "every form a vector"),
         ([EUCLIDEAN, EUCLIDEAN], {"spaces": [0, 1], "origin": [0.0, 0, 1]}, "leave out special"),
         ([], {}, "at least one"),

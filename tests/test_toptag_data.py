@@ -28,6 +28,7 @@ from gortho.toptag import (
     write_jets,
 )
 from gortho.toptag import detector as det
+from gortho.toptag.cells import tower_cells
 from gortho.toptag.commands import toptag
 from gortho.toptag.reference import MOMENTA, TRUTH
 
@@ -125,7 +126,7 @@ def test_cells_hold_their_directions(card, phi, rng):
         assert ((cells.edges[row - 1] < eta) & (eta <= cells.edges[row])).all()
         low = -np.pi + column * cells.width[row]
         assert ((low <= angle + 1e-12) & (angle <= low + cells.width[row] + 1e-12)).all()
-    central = det.tower_cells(5.0)
+    central = tower_cells(5.0)
     assert np.degrees(central.width[central.find(np.array([0.05]), np.array([0.0]))[0]]) == pytest.approx(5.0)
 
 

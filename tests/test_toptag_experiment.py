@@ -222,7 +222,7 @@ def test_interrupted_training_keeps_its_best_and_says_how_to_go_on(file, tmp_pat
     with monkeypatch.context() as patched:
         patched.setattr(checkpoints, "save", save_then_interrupt)
         stopped = run(*options)
-    assert stopped.exit_code == 130 and "the same command goes on" in stopped.output
+    assert stopped.exit_code == 130 and "the same command continues" in stopped.output
     assert load_tagger(out).parameter_count() > 1000
     assert run(*options).exit_code == 0
     assert len(json.loads((out / "metrics.json").read_text())["losses"]["train"]) == 2

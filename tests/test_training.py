@@ -222,10 +222,10 @@ def test_ctrl_c_in_the_convex_start():
 def test_checkpoints_that_cannot_be_used(tmp_path):
     corrupt, foreign, other = (tmp_path / f"{name}.safetensors" for name in ("corrupt", "foreign", "other"))
     corrupt.write_bytes(b"not a checkpoint")
-    with pytest.raises(ValueError, match=r"corrupt\.safetensors cannot be read .*delete it to start anew"):
+    with pytest.raises(ValueError, match=r"corrupt\.safetensors cannot be read .*delete it to start again"):
         fit(make(3), X, Y, checkpoint=corrupt, **QUICK)
     save_file({"weights": torch.ones(3)}, foreign)
-    with pytest.raises(ValueError, match="is no training checkpoint: choose another file name"):
+    with pytest.raises(ValueError, match="is not a training checkpoint: choose another file name"):
         fit(make(3), X, Y, checkpoint=foreign, **QUICK)
     fit(make(3), X, Y, checkpoint=other, epochs=1)
     with pytest.raises(ValueError, match="belongs to another network"):

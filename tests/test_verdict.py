@@ -19,12 +19,12 @@ from gortho.discovery.verdict import (
     Evidence,
     Verdict,
     confidence,
-    evidence_from,
     few_samples,
     judge,
 )
 from gortho.samples import Samples
 from gortho.samples.frame import Frame, unit_form
+from gortho.stored import restored, stored
 
 
 def measured(unexplained=0.001, free=0.01, p=None):
@@ -156,7 +156,7 @@ def test_few_samples_that_only_free_models_explain_leave_it_open():
 
 def test_evidence_survives_being_written():
     e = evidence(noise=Noise(0.1, 0.01, "given errors of y"), worst=(3,), given=measured(0.2, 0.3))
-    assert evidence_from(dataclasses.asdict(e)) == e
+    assert restored(stored(e), Evidence) == e
 
 
 def test_a_direction_is_zero_only_where_the_inputs_vary_along_it():

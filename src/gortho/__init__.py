@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gortho.symmetry import Symmetry
     from gortho.training import fit
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # torch and scikit-learn take seconds to import, so a name is imported when it is first asked for.
 _HOMES = {

@@ -70,9 +70,9 @@ def load(path: Path, net: nn.Module, optimizer: Any) -> tuple[History, dict[str,
             note = file.metadata() or {}
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     except Exception as error:
-        raise ValueError(f"checkpoint {path} cannot be read ({error}): delete it to start anew") from None
+        raise ValueError(f"checkpoint {path} cannot be read ({error}): delete it to start again") from None
     if "history" not in note:
-        raise ValueError(f"{path} is no training checkpoint: choose another file name")
+        raise ValueError(f"{path} is not a training checkpoint: choose another file name")
 
     def section(prefix: str) -> dict[str, Tensor]:
         return {k[len(prefix) :]: v for k, v in tensors.items() if k.startswith(prefix)}

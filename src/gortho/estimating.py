@@ -242,12 +242,19 @@ class Estimator(BaseEstimator):
             progress=False,
             **self._objective(net, samples),
         )
+        net = self._smoother(net, form, samples, seed)
         if frame is None:
             net.x_scale *= x_unit
             net.y_scale *= y_unit
             net.y_shift *= y_unit
         self.network_ = net if frame is None else InFrame(net, frame.W, y_unit, self.form_, x_unit)
         return self
+
+    def _smoother(
+        self, net: EquivariantNet, form: QuadraticForm, samples: Samples, seed: int
+    ) -> EquivariantNet:
+        """The network, or what predicts better."""
+        return net
 
     def _objective(self, net: EquivariantNet, samples: Samples) -> dict[str, Any]:
         """What training makes small, where it is not the squared error."""

@@ -21,13 +21,20 @@ from torch import Tensor
 
 from gortho.discovery import Settings
 from gortho.discovery.classes import entropy, prepare
+from gortho.discovery.predictor import LAW
+from gortho.discovery.smooth import CENTRES, around
 from gortho.estimating import Estimator
+from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.reps import DirectSum, Rep, Scalar
 from gortho.samples import DataError, Samples
 from gortho.samples.door import as_targets, hopeless
 from gortho.samples.labels import as_labels
 from gortho.scaling import ScaledFeatures
+
+#: Up to this many times a network's validation error, the leave-one-out error of a process that has all samples is as
+#: good: few samples validate a network, and its best epoch is chosen by them.
+AS_GOOD = 2.0
 
 __all__ = ["EquivariantRegressor", "InvariantClassifier", "ScaledFeatures"]
 
@@ -39,20 +46,22 @@ class EquivariantRegressor(RegressorMixin, Estimator):
         output: how y transforms: "scalar", "vector", "covector", "conjugation", "bilinear", "form", a sum such as
             "scalar + 2*vector", or a rep object. Several columns of scalars are several outputs.
         form: "learn", "euclidean", "minkowski", a `QuadraticForm` or a symmetric matrix.
-        vector_dim: dimension n of the vectors when X is flat, ``(N, p·n)``; not needed when the form tells it.
+        vector_dim: dimension n of the vectors when X is flat, ``(N, p·n)``; not needed if the form has it.
         set_like: the points of a sample have no order.
         effort: to learn the form, "full" asks `gortho.discover` for a verdict; "quick" searches in the same way, with
             less effort, and asks for none.
         settings: sizes of this search, in place of those that belong to the effort.
-        allow_scaled: take columns that look scaled one by one, which destroys a form, without a word.
+        allow_scaled: accept columns that look scaled one by one, which destroys a form.
         width, depth, epochs, batch_size, lr, patience, validation_fraction: network and training, see `gortho.fit`.
-        weight_decay: the default suits some hundreds of samples; lower it for many clean ones.
+        weight_decay: the default suits a few hundred samples; lower it for many clean ones.
+        process: "auto" predicts numbers from ordered vectors by a Gaussian process of the invariants, unless the
+            network's validation error is clearly below its leave-one-out error; False always takes the network.
         random_state: seed of everything.
 
     After fitting: ``form_``, ``network_``, ``history_``; if the form was learnt also ``form_errors_``, the standard
     errors of its entries, and the evidence: ``discovery_`` with a verdict, ``search_`` without one. Data without a form
     raises a `NotAccepted` warning with the reason; ``form_`` is then the best candidate. ``scalars`` in `fit`,
-    `predict` and `score` are quantities that no group touches, per point or per sample, as in `gortho.discover`.
+    `predict` and `score` are quantities that no group changes, per point or per sample, as in `gortho.discover`.
 
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> y = (X[:, 0] ** 2 - X[:, 1] ** 2)[:, None] * X
@@ -81,6 +90,7 @@ class EquivariantRegressor(RegressorMixin, Estimator):
         weight_decay: float = 3.0,
         patience: int | None = 60,
         validation_fraction: float = 0.15,
+        process: Any = "auto",
         random_state: Any = None,
     ):
         super().__init__(
@@ -101,6 +111,7 @@ class EquivariantRegressor(RegressorMixin, Estimator):
             random_state=random_state,
         )
         self.output = output
+        self.process = process
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -113,6 +124,18 @@ class EquivariantRegressor(RegressorMixin, Estimator):
         self._shape = y.shape[1:]
         y, rep = as_targets(y, self.output, n)
         return torch.tensor(y), rep
+
+    def _smoother(
+        self, net: EquivariantNet, form: QuadraticForm, samples: Samples, seed: int
+    ) -> EquivariantNet:
+        if self.process not in ("auto", False):
+            raise ValueError(f"process = {self.process!r}: choose 'auto' or False")
+        error = self.history_.best_validation * float(net.y_scale.square().mean())
+        if self.process is False or error <= LAW * float(samples.y.var()):
+            return net
+        smooth = around(form, samples, seed)
+        most = error * (AS_GOOD if len(samples) <= CENTRES else 1.0)
+        return smooth[0].network if smooth is not None and smooth[1] < most else net
 
     def predict(self, X: Any, scalars: Any = None) -> np.ndarray:
         """Predictions in the shape in which y was given, float64."""
@@ -132,7 +155,7 @@ class InvariantClassifier(ClassifierMixin, Estimator):
 
     Parameters as in `EquivariantRegressor`. To learn the form, effort "full" asks `gortho.discover` with
     ``output="class"`` for a verdict; "quick" searches on the indicators of the classes, takes the most likely form near
-    its end, and asks for none. A `NotAccepted` warning says when the labels establish no form. The network is then
+    its end, and asks for none. A `NotAccepted` warning says if the labels do not establish a form. The network is then
     trained by cross-entropy. After fitting: ``form_``, ``classes_``, ``network_``, ``history_``; of a learnt
     form also ``form_errors_``, and ``discovery_`` with a verdict, ``search_`` without one.
 

@@ -33,9 +33,7 @@ def whole(path: Path) -> Iterator[Path]:
         os.replace(temporary, path)
     except Exception as error:
         if getattr(error, "errno", None) == errno.ENOSPC or NO_SPACE in str(error):
-            words = (
-                f"no space is left to write {path}, what was there stays: make room, or give another place"
-            )
+            words = f"no space left to write {path}; what was there is kept: free some space, or choose another place"
             raise OSError(errno.ENOSPC, words) from None
         raise
     finally:

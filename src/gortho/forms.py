@@ -8,7 +8,6 @@ group print, compare and save the same.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
@@ -18,12 +17,11 @@ import torch
 from torch import Tensor
 
 from gortho import checks
+from gortho.immutable import ZERO_TOLERANCE, MatrixForm
 
 if TYPE_CHECKING:
     from gortho.groups import OrthogonalGroup
 
-#: An eigenvalue counts as zero when its size is below this fraction of the largest one.
-ZERO_TOLERANCE = 1e-8
 #: A mixed term smaller than this fraction of √|A_ii A_jj|, which no choice of units changes, is not printed …
 NO_MIXING = 2.5e-3
 #: … nor, where its error is known, one that may be zero and is below this fraction of the largest.
@@ -61,9 +59,8 @@ def gauge(A: Tensor, tolerance: float = ZERO_TOLERANCE) -> tuple[Tensor, Tensor,
     that does not, or else the first entry) is positive.
     """
     size = A.shape[-1] ** 0.5
-    if (
-        abs(float(torch.linalg.matrix_norm(A)) / size - 1) > 1e-14
-    ):  # a stored form must come back to the last bit
+    # A stored form must come back to the last bit.
+    if abs(float(torch.linalg.matrix_norm(A)) / size - 1) > 1e-14:
         A = A / A.abs().max()  # first, so that squares neither overflow nor vanish
         A = A / torch.linalg.matrix_norm(A) * size
     eigenvalues = torch.linalg.eigvalsh(A)
@@ -79,7 +76,7 @@ def gauge(A: Tensor, tolerance: float = ZERO_TOLERANCE) -> tuple[Tensor, Tensor,
     return A, eigenvalues, Signature(p, q, len(eigenvalues) - p - q)
 
 
-class QuadraticForm:
+class QuadraticForm(MatrixForm):
     """An immutable quadratic form q(x) = xᵀAx, known up to scale and sign (M1, M2).
 
     Args:
@@ -94,11 +91,8 @@ class QuadraticForm:
     True
     """
 
-    __slots__ = ("_eigenvalues", "_matrix", "names", "signature", "tolerance")
-    names: tuple[str, ...]
+    __slots__ = ("_eigenvalues", "signature")
     signature: Signature
-    tolerance: float
-    _matrix: Tensor
     _eigenvalues: Tensor
 
     def __init__(self, A: Any, names: Sequence[str] | None = None, tolerance: float | None = None):
@@ -116,20 +110,13 @@ class QuadraticForm:
             names = [f"x{i}" for i in range(n)]
         elif len(names) != n:
             raise ValueError(f"{len(names)} names {list(names)} for a form in {n} dimensions: give {n}")
-        for key, value in {
-            "_matrix": matrix,
-            "_eigenvalues": eigenvalues,
-            "signature": signature,
-            "names": tuple(str(name) for name in names),
-            "tolerance": tolerance,
-        }.items():
-            object.__setattr__(self, key, value)
-
-    def __setattr__(self, key: str, value: Any) -> None:
-        raise AttributeError(f"a QuadraticForm does not change: make a new one instead of setting {key!r}")
-
-    def __delattr__(self, key: str) -> None:
-        raise AttributeError(f"a QuadraticForm does not change: {key!r} cannot be deleted")
+        self._set(
+            _matrix=matrix,
+            _eigenvalues=eigenvalues,
+            signature=signature,
+            names=tuple(str(name) for name in names),
+            tolerance=tolerance,
+        )
 
     # Named forms
 
@@ -175,19 +162,9 @@ class QuadraticForm:
     # The value
 
     @property
-    def matrix(self) -> Tensor:
-        """The gauge-fixed A as a float64 tensor (a copy: the form does not change)."""
-        return self._matrix.clone()
-
-    @property
     def eigenvalues(self) -> Tensor:
         """Eigenvalues of the gauge-fixed A, ascending."""
         return self._eigenvalues.clone()
-
-    @property
-    def n(self) -> int:
-        """Dimension of the space the form lives on."""
-        return len(self.names)
 
     @property
     def group_name(self) -> str:
@@ -247,21 +224,7 @@ class QuadraticForm:
 
         return algebra_distance(self, self._other(other))
 
-    def __eq__(self, other: object) -> bool:
-        """Equal up to gauge, to rounding; names do not matter."""
-        if not isinstance(other, QuadraticForm):
-            return NotImplemented
-        if self.n != other.n:
-            return False
-        # Near a tie of the gauge (p = q, trace ≈ 0) rounding may have chosen the other sign.
-        A, B = self._matrix, other._matrix
-        return any(torch.allclose(A, sign * B, rtol=0.0, atol=1e-9) for sign in (1.0, -1.0))
-
-    # Equality has a tolerance, so only what survives rounding may enter the hash.
-    def __hash__(self) -> int:
-        return hash(("QuadraticForm", self.n))
-
-    # Printing and storing
+    # Printing
 
     def law(self, digits: int = 2, half_widths: Any = None) -> str:
         """The form as a formula, without the terms that are zero as far as is known.
@@ -294,32 +257,6 @@ class QuadraticForm:
         left_out |= size < min(self.tolerance, ZERO_TOLERANCE) * largest  # rounding, not eigenvalues
         pairs = [(i, j) for i, j in torch.triu_indices(self.n, self.n).T.tolist() if not left_out[i, j]]
         return [(i, j, float(A[i, j]) * (1 if i == j else 2)) for i, j in pairs]
-
-    def __str__(self) -> str:
-        return f"{self.law()}   [{self.group_name}]"
-
-    def __repr__(self) -> str:
-        unusual = "" if self.tolerance == ZERO_TOLERANCE else f", tolerance={self.tolerance!r}"
-        return f"QuadraticForm({self._matrix.tolist()}, names={list(self.names)}{unusual})"
-
-    def to_json(self) -> str:
-        """The form as JSON text; `from_json` reads it back to the last bit."""
-        content = {"matrix": self._matrix.tolist(), "names": self.names, "tolerance": self.tolerance}
-        return json.dumps(content)
-
-    @classmethod
-    def from_json(cls, text: str) -> QuadraticForm:
-        """Read what `to_json` wrote."""
-        try:
-            content = json.loads(text)
-            return cls(content["matrix"], content["names"], content["tolerance"])
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"this is not a quadratic form written by to_json ({error!r}): {text[:60]!r}"
-            ) from None
-
-    def __reduce__(self) -> tuple:
-        return QuadraticForm.from_json, (self.to_json(),)
 
 
 def set_off(name: str) -> str:

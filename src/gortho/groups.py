@@ -10,9 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
-from scipy.linalg import subspace_angles
 from torch import Tensor
 
 from gortho import checks
@@ -68,11 +66,6 @@ def algebra_basis(A: Tensor, zero: int = 0) -> Tensor:
 
 def _flat_algebra(form: QuadraticForm) -> Tensor:
     return algebra_basis(form.matrix, form.signature.zero).flatten(1)
-
-
-def principal_angles(form: QuadraticForm, other: QuadraticForm) -> np.ndarray:
-    """Principal angles between so(A) and so(B) as subspaces of R^{n×n}, ascending (M8)."""
-    return subspace_angles(_flat_algebra(form).T.numpy(), _flat_algebra(other).T.numpy())[::-1].copy()
 
 
 def algebra_distance(form: QuadraticForm, other: QuadraticForm) -> float:

@@ -123,7 +123,7 @@ def keeps(
 
     Args:
         law: a differentiable torch function of batches ``X (N, n)`` or ``(N, p, n)``, or the targets y of X.
-        X: where to look; some hundred samples are plenty for a function.
+        X: where to look; a few hundred samples are plenty for a function.
         output: how the values transform.
 
     >>> X = torch.randn(300, 3, dtype=torch.float64)
@@ -221,9 +221,8 @@ def _table(law: InfinitesimalLaw, frame: Frame, names: tuple[str, ...], unexplai
 def _without_scaling(algebra: Tensor) -> Tensor:
     """The algebra, without its trace where it holds the identity: scaling keeps no tensor, and has a row of its own."""
     n = algebra.shape[-1]
-    traces = (
-        algebra.diagonal(dim1=1, dim2=2).sum(1) / n**0.5
-    )  # of orthonormal generators: the identity's coordinates
+    # Of orthonormal generators: the identity's coordinates.
+    traces = algebra.diagonal(dim1=1, dim2=2).sum(1) / n**0.5
     if float(traces.norm()) < IDENTITY:
         return algebra
     return torch.einsum("kd,dab->kab", torch.linalg.svd(traces[None])[2][1:], algebra)

@@ -139,7 +139,7 @@ class Run:
             seed: of random numbers within steps; without one they are the caller's.
             patience: end after so many epochs without a better score.
             exact: a score below this is rounding, and ends the training.
-            progress: show a progress bar; by default when a person is watching.
+            progress: show a progress bar; by default in a terminal or a notebook.
         """
         show = (somebody_watches() if progress is None else progress) and self.fabric.global_rank == 0
         todo = range(count, count) if self.history.how in FINAL else range(self.first, count)

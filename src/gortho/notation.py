@@ -77,7 +77,7 @@ def _of_skew(rank: int, zero: int, p: int, q: int) -> dict[str, Any]:
     if rank:
         return {"forms": None, "skew": SkewForm.canonical(rank, zero)}
     if p + q < 1:
-        raise ValueError("U(0) is no group: write 'U(2)' or 'U(1,1)'")
+        raise ValueError("U(0) is not a group: write 'U(2)' or 'U(1,1)'")
     signs = torch.tensor([1.0] * p + [-1.0] * q, dtype=torch.float64)
     J = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
     return {"forms": QuadraticForm(torch.diag(signs.repeat(2))), "skew": torch.kron(J, torch.diag(signs))}
@@ -107,7 +107,7 @@ def _several(text: str) -> dict[str, Any]:
 def _named(name: str, text: str) -> tuple[QuadraticForm, bool]:
     match = _GROUP.fullmatch(name)
     if match is None:
-        raise ValueError(f"{name!r} in {text!r} is no group: write 'O(3)', 'SO(3)' or 'O(1,3)'")
+        raise ValueError(f"{name!r} in {text!r} is not a group: write 'O(3)', 'SO(3)' or 'O(1,3)'")
     special, p, q, zero = match.groups()
     return QuadraticForm.from_signature(int(p), int(q or 0), int(zero or 0)), bool(special)
 
@@ -116,7 +116,7 @@ def _numbers(inside: str, text: str) -> list[float]:
     try:
         return [float(word) for word in inside.split(",")]
     except ValueError:
-        raise ValueError(f"({inside}) in {text!r} is no vector of numbers") from None
+        raise ValueError(f"({inside}) in {text!r} is not a vector of numbers") from None
 
 
 def listed(names: list[str]) -> str:

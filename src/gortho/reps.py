@@ -39,10 +39,6 @@ class Rep:
         """dρ(X) y, the derivative of act(exp(tX), y) at t = 0."""
         raise NotImplementedError
 
-    def fixed_values(self, form: Any, vectors: Any) -> torch.Tensor:
-        """Values fixed by the stabiliser of ``vectors (k, n)`` in O(A), as a spanning set ``(m, *shape)`` (M4)."""
-        raise NotImplementedError
-
     @property
     def parts(self) -> tuple[TensorRep, ...]:
         """The tensors this is a direct sum of."""
@@ -89,9 +85,7 @@ class TensorRep(Rep):
 
     def __post_init__(self) -> None:
         if self.up < 0 or self.down < 0 or self.up + self.down > MAX_RANK:
-            raise ValueError(
-                f"Tensor({self.up}, {self.down}): ranks are not negative and at most {MAX_RANK} in all"
-            )
+            raise ValueError(f"Tensor({self.up}, {self.down}): ranks are from 0 to {MAX_RANK} in all")
 
     def __repr__(self) -> str:
         name = _NAMES.get((self.up, self.down))
@@ -145,9 +139,7 @@ class TensorRep(Rep):
 
     def differential(self, X: Any, y: Any) -> torch.Tensor:
         X, y = self._check(X, y)
-        total = torch.zeros_like(
-            y.expand(torch.broadcast_shapes(y.shape, (*X.shape[:-2], *(1,) * self.rank)))
-        )
+        total = y.new_zeros(torch.broadcast_shapes(y.shape, (*X.shape[:-2], *(1,) * self.rank)))
         for axis in range(self.rank):
             total = total + self._apply(X if axis < self.up else -X.mT, y, axis)
         return total
@@ -156,7 +148,7 @@ class TensorRep(Rep):
         """All ways to build this tensor from vectors and the metric; a singular A offers no A⁻¹."""
         if self.odd:
             raise ValueError(
-                f"{self} tells left from right: vectors and the metric do not build it, see gortho.volume"
+                f"{self} distinguishes left from right: vectors and the metric do not build it, see gortho.volume"
             )
         terms = matchings(tuple(range(self.rank)))
         if singular:

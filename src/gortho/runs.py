@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import enum
 import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from gortho.samples.checks import variable_names
 from gortho.samples.door import as_targets
 from gortho.samples.sampling import choose
 from gortho.samples.spaces import apart, side_by_side
+from gortho.stored import plain
 
 #: A certificate holds up to this relative equivariance error, in float64.
 CERTIFIED = 1e-8
@@ -186,13 +186,13 @@ class Certificate:
             lines.append(f"  at discovery, held out: {'not stored' if stored is None else f'{stored:.2e}'}")
             lines.append(f"  here: {told}")
         if not self.holds:
-            lines.append("The certificate FAILS:")
+            lines.append("The check FAILS:")
         elif here is None:
             lines.append("Equivariance holds; accuracy was not checked: the file has no targets.")
         elif stored is None:
             lines.append("Equivariance holds; accuracy was not checked: the run stores no error.")
         else:
-            lines.append("The certificate holds: equivariance and accuracy.")
+            lines.append("The check passes: equivariance and accuracy.")
         return "\n".join(lines + [f"  {failure}" for failure in self.failures])
 
 
@@ -256,7 +256,7 @@ def _codes(found: Discovery, labels: Any) -> np.ndarray:
     except (KeyError, ValueError):
         unknown = next(c for c in labels if str(c) not in map(str, found.classes))
         raise DataError(
-            f"{str(unknown)!r} is no class of the run, which has {', '.join(map(str, found.classes))}"
+            f"{str(unknown)!r} is not a class of the run, which has {', '.join(map(str, found.classes))}"
         ) from None
 
 
@@ -283,9 +283,9 @@ def summary(found: Discovery) -> dict[str, Any]:
         "confidence": found.confidence,
         "accepted": found.symmetry is not None,
         "approximate": found.approximate,
-        "defect": asdict(found.defect),
+        "defect": found.defect,
         "tolerance": found.provenance.tolerance,
-        "violation": None if found.violation is None else asdict(found.violation),
+        "violation": found.violation,
         "classes": list(found.classes) or None,
         "output": found.output,
         "names": list(found.names),
@@ -301,10 +301,10 @@ def summary(found: Discovery) -> dict[str, Any]:
         "intervals": _ends(found.intervals),
         "eigenvalues": None if form is None else form.eigenvalues.numpy(),
         "eigenvalue_intervals": _ends(found.eigenvalue_intervals),
-        "errors": [vars(peer) for peer in found.peers],
+        "errors": found.peers,
         "equivariance": [{"boost": b, "error": e} for b, e in found.certificate.items()],
         "notices": found.notices,
-        "provenance": asdict(found.provenance) | {"seconds": found.provenance.seconds},
+        "provenance": plain(found.provenance) | {"seconds": found.provenance.seconds},
     }
     return plain(content)
 
@@ -326,18 +326,3 @@ def _formula(formula: Formula) -> dict[str, Any]:
 
 def _ends(interval: tuple[np.ndarray, np.ndarray] | None) -> dict[str, np.ndarray] | None:
     return None if interval is None else {"low": interval[0], "high": interval[1]}
-
-
-def plain(value: Any) -> Any:
-    """The value as every JSON reader takes it: arrays as lists, enums by value, None for what is not finite."""
-    if isinstance(value, enum.Enum):
-        return value.value
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    return value

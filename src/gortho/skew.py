@@ -8,7 +8,6 @@ unitary group.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,8 @@ import torch
 from torch import Tensor
 
 from gortho import checks
-from gortho.forms import NO_MIXING, SMALL_TERM, ZERO_TOLERANCE, QuadraticForm, coefficient, set_off
+from gortho.forms import NO_MIXING, SMALL_TERM, QuadraticForm, coefficient, set_off
+from gortho.immutable import ZERO_TOLERANCE, MatrixForm
 
 #: How far (A⁻¹ω)² may be from a negative number, in the standard frame of A, in compatible forms.
 COMPATIBLE = 1e-7
@@ -24,7 +24,7 @@ COMPATIBLE = 1e-7
 ROUNDS = 12
 
 
-class SkewForm:
+class SkewForm(MatrixForm):
     """An immutable skew form ω(x, y) = xᵀωy, known up to scale and sign (M17).
 
     Args:
@@ -39,11 +39,8 @@ class SkewForm:
     tensor(2., dtype=torch.float64)
     """
 
-    __slots__ = ("_matrix", "names", "rank", "tolerance")
-    _matrix: Tensor
-    names: tuple[str, ...]
+    __slots__ = ("rank",)
     rank: int
-    tolerance: float
 
     def __init__(self, matrix: Any, names: Sequence[str] | None = None, tolerance: float | None = None):
         if isinstance(matrix, SkewForm):
@@ -55,22 +52,18 @@ class SkewForm:
         n = len(omega)
         if names is not None and len(names) != n:
             raise ValueError(f"{len(names)} names {list(names)} for a form in {n} dimensions: give {n}")
-        for key, value in {
-            "_matrix": omega,
-            "names": tuple(str(name) for name in names or (f"x{i}" for i in range(n))),
-            "rank": int((sizes > tolerance * sizes[0]).sum()),
-            "tolerance": tolerance,
-        }.items():
-            object.__setattr__(self, key, value)
-
-    def __setattr__(self, key: str, value: Any) -> None:
-        raise AttributeError(f"a SkewForm does not change: make a new one instead of setting {key!r}")
+        self._set(
+            _matrix=omega,
+            names=tuple(str(name) for name in names or (f"x{i}" for i in range(n))),
+            rank=int((sizes > tolerance * sizes[0]).sum()),
+            tolerance=tolerance,
+        )
 
     @classmethod
     def canonical(cls, n: int, zero: int = 0, names: Sequence[str] | None = None) -> SkewForm:
         """Σ x_i∧x_{m+i} in n = 2m dimensions, positions before momenta, and so many more that ω does not see."""
         if n < 2 or n % 2 or zero < 0:
-            raise ValueError(f"n = {n}, zero = {zero}: a skew form has an even rank, from 2 on")
+            raise ValueError(f"n = {n}, zero = {zero}: a skew form has an even rank of at least 2")
         eye, omega = (
             torch.eye(n // 2, dtype=torch.float64),
             torch.zeros(n + zero, n + zero, dtype=torch.float64),
@@ -79,16 +72,6 @@ class SkewForm:
         return cls(omega, names)
 
     # The value
-
-    @property
-    def matrix(self) -> Tensor:
-        """The gauge-fixed ω as a float64 tensor (a copy)."""
-        return self._matrix.clone()
-
-    @property
-    def n(self) -> int:
-        """Dimension of the space the form lives on."""
-        return len(self.names)
 
     @property
     def zero(self) -> int:
@@ -115,19 +98,7 @@ class SkewForm:
         back = torch.linalg.inv(checks.square(T, "T", self.n).double())
         return SkewForm(_skew_part(back.mT @ self._matrix @ back), tolerance=self.tolerance)
 
-    # Comparison, printing, storing
-
-    def __eq__(self, other: object) -> bool:
-        """Equal up to gauge, to rounding; names do not matter."""
-        if not isinstance(other, SkewForm):
-            return NotImplemented
-        if self.n != other.n:
-            return False
-        one, two = self.matrix, other.matrix
-        return any(torch.allclose(one, sign * two, rtol=0.0, atol=1e-9) for sign in (1.0, -1.0))
-
-    def __hash__(self) -> int:
-        return hash(("SkewForm", self.n))
+    # Printing
 
     def terms(self, half_widths: Any = None) -> list[tuple[int, int, float]]:
         """The terms c x_i∧x_j, i < j, as (i, j, c), without those that `law` leaves out."""
@@ -155,32 +126,6 @@ class SkewForm:
             text += f"{sign}{coefficient(abs(value), digits)} {one}∧{other}"
         return f"ω(x, y) = {text}"
 
-    def __str__(self) -> str:
-        return f"{self.law()}   [{self.group_name}]"
-
-    def __repr__(self) -> str:
-        unusual = "" if self.tolerance == ZERO_TOLERANCE else f", tolerance={self.tolerance!r}"
-        return f"SkewForm({self.matrix.tolist()}, names={list(self.names)}{unusual})"
-
-    def to_json(self) -> str:
-        """The form as JSON text; `from_json` reads it back to the last bit."""
-        content = {"matrix": self.matrix.tolist(), "names": self.names, "tolerance": self.tolerance}
-        return json.dumps(content)
-
-    @classmethod
-    def from_json(cls, text: str) -> SkewForm:
-        """Read what `to_json` wrote."""
-        try:
-            content = json.loads(text)
-            return cls(content["matrix"], content["names"], content["tolerance"])
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"this is not a skew form written by to_json ({error!r}): {text[:60]!r}"
-            ) from None
-
-    def __reduce__(self) -> tuple:
-        return SkewForm.from_json, (self.to_json(),)
-
 
 def _skew_part(M: Tensor) -> Tensor:
     return (M - M.mT) / 2
@@ -193,9 +138,8 @@ def _gauged(omega: Tensor) -> Tensor:
     if float((omega + omega.mT).abs().max()) > 1e-6 * float(largest) or float(largest) == 0:
         raise ValueError("ω is not a skew form: give a matrix with ωᵀ = -ω that is not zero")
     omega = _skew_part(omega)
-    if (
-        abs(float(torch.linalg.matrix_norm(omega)) / n**0.5 - 1) > 1e-14
-    ):  # stored forms come back to the last bit
+    # Stored forms come back to the last bit.
+    if abs(float(torch.linalg.matrix_norm(omega)) / n**0.5 - 1) > 1e-14:
         omega = omega / largest
         omega = omega / torch.linalg.matrix_norm(omega) * n**0.5
     entries = omega[tuple(torch.triu_indices(n, n, 1))]

@@ -182,9 +182,8 @@ def least_squares(
         best: tuple[float, Tensor] | None = None
         for ridge in RIDGES:
             damped = sigma / (sigma.square() + (ridge * sigma[0]).square())
-            moved = (
-                (flat - V.mT @ (damped * projected) / units).to(net.x_scale.dtype).double()
-            )  # as it is kept
+            # As it is kept.
+            moved = (flat - V.mT @ (damped * projected) / units).to(net.x_scale.dtype).double()
             value = score(moved)
             if math.isfinite(value) and (best is None or value < WORTH * best[0]):
                 best = value, moved

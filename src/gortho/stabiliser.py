@@ -159,7 +159,7 @@ def check_forms(forms: tuple[QuadraticForm, ...], spaces: tuple[int, ...]) -> No
         raise ValueError("there is no form: give at least one")
     if set(spaces) != set(range(len(forms))) and (spaces or len(forms) > 1):
         raise ValueError(
-            f"spaces = {list(spaces)} for {len(forms)} form(s): give the number of its form, 0 to {len(forms) - 1}, "
+            f"spaces = {list(spaces)} for {len(forms)} form(s): give the index of its form, 0 to {len(forms) - 1}, "
             "for each vector of a sample, and every form a vector"
         )
 

@@ -8,7 +8,6 @@ beside it (unitary groups).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,13 +16,14 @@ from torch import Tensor
 
 from gortho import checks, notation
 from gortho.forms import QuadraticForm
+from gortho.immutable import Immutable
 from gortho.kinds import LinkedGroup, ProductGroup, elements, unit_maps
 from gortho.skew import SkewForm
 from gortho.stabiliser import SAME, Stabiliser, check_breaks, check_forms, unit_directions
 from gortho.symplectic import SymplecticGroup, UnitaryGroup
 
 
-class Symmetry:
+class Symmetry(Immutable):
     """The group that a law keeps: x ↦ c + g(x - c), with g in O(A) or SO(A) and g s = s for fixed directions s.
 
     Args:
@@ -54,6 +54,7 @@ class Symmetry:
     special: bool
     _directions: Tensor
     _origin: Tensor | None
+    _maps: Tensor | None
     skew: SkewForm | None
 
     def __init__(
@@ -69,31 +70,26 @@ class Symmetry:
     ):
         several = isinstance(forms, (list, tuple)) and all(isinstance(f, QuadraticForm) for f in forms)
         given = () if forms is None else tuple(forms) if several else (forms,)
-        values = {
-            "forms": tuple(f if isinstance(f, QuadraticForm) else QuadraticForm(f) for f in given),
-            "spaces": tuple(int(s) for s in spaces),
-            "special": bool(special),
-            "skew": skew if skew is None or isinstance(skew, SkewForm) else SkewForm(skew),
-        }
-        for key, value in values.items():
-            object.__setattr__(self, key, value)
+        self._set(
+            forms=tuple(f if isinstance(f, QuadraticForm) else QuadraticForm(f) for f in given),
+            spaces=tuple(int(s) for s in spaces),
+            special=bool(special),
+            skew=skew if skew is None or isinstance(skew, SkewForm) else SkewForm(skew),
+        )
         self._link(maps)
         if self.skew is None or self.forms:
             check_forms(self.forms, self.spaces)
-        object.__setattr__(self, "_directions", unit_directions(directions, self.n))
+        self._set(_directions=unit_directions(directions, self.n))
         if origin is not None:
             origin = checks.vectors(origin, self.n, "origin").double().clone()
             if origin.ndim != 1:
                 raise ValueError(f"the origin has shape {tuple(origin.shape)}: give one point ({self.n},)")
-        object.__setattr__(self, "_origin", origin)
+        self._set(_origin=origin)
         self._check_what_breaks()
-
-    def __setattr__(self, key: str, value: Any) -> None:
-        raise AttributeError(f"a Symmetry does not change: make a new one instead of setting {key!r}")
 
     def _link(self, maps: Any) -> None:
         """Keep the maps, and the forms that they make of the first one."""
-        object.__setattr__(self, "_maps", None)
+        self._set(_maps=None)
         if maps is None or len(maps) == 0:
             return
         if len(self.forms) != 1:
@@ -102,8 +98,7 @@ class Symmetry:
         T = unit_maps(maps, len(A))
         names, tolerance = self.form.names, self.form.tolerance
         others = [QuadraticForm(M.mT @ A @ M, names, tolerance=tolerance) for M in T]
-        object.__setattr__(self, "_maps", T)
-        object.__setattr__(self, "forms", (self.form, *others))
+        self._set(_maps=T, forms=(self.form, *others))
 
     def _check_what_breaks(self) -> None:
         broken = self.special or self.origin is not None or len(self.directions) > 0
@@ -164,13 +159,13 @@ class Symmetry:
     @property
     def maps(self) -> Tensor:
         """What takes vectors of space 1, 2, … to the frame of space 0 ``(spaces - 1, n, n)``; none if not linked."""
-        T = self._maps  # type: ignore[attr-defined]
+        T = self._maps
         return torch.zeros(0, self.n, self.n, dtype=torch.float64) if T is None else T.clone()
 
     @property
     def linked(self) -> bool:
         """Whether vectors of several kinds move together."""
-        return self._maps is not None  # type: ignore[attr-defined]
+        return self._maps is not None
 
     @property
     def frames(self) -> Tensor:
@@ -337,27 +332,14 @@ class Symmetry:
         """
         return cls(**notation.read(text))
 
-    def to_json(self) -> str:
-        """The symmetry as JSON text; `from_json` reads it back to the last bit."""
-        content = self._options | {
-            "forms": [json.loads(form.to_json()) for form in self._given],
-            "skew": None if self.skew is None else json.loads(self.skew.to_json()),
-        }
-        return json.dumps(content)
+    def content(self) -> dict[str, Any]:
+        """Forms and options as JSON takes them."""
+        forms = [form.content() for form in self._given]
+        return self._options | {"forms": forms, "skew": None if self.skew is None else self.skew.content()}
 
     @classmethod
-    def from_json(cls, text: str) -> Symmetry:
-        """Read what `to_json` wrote."""
-        try:
-            content = json.loads(text)
-            forms = [QuadraticForm.from_json(json.dumps(form)) for form in content.pop("forms")]
-            skew = content.pop("skew", None)
-            skew = None if skew is None else SkewForm.from_json(json.dumps(skew))
-            return cls(forms or None, skew=skew, **content)
-        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"this is not a symmetry written by to_json ({error!r}): {text[:60]!r}"
-            ) from None
-
-    def __reduce__(self) -> tuple:
-        return Symmetry.from_json, (self.to_json(),)
+    def of_content(cls, content: dict[str, Any]) -> Symmetry:
+        """The symmetry of such a content."""
+        skew, forms = content.get("skew"), [QuadraticForm.of_content(form) for form in content["forms"]]
+        made = {"forms": forms or None, "skew": None if skew is None else SkewForm.of_content(skew)}
+        return cls(**content | made)

@@ -33,7 +33,7 @@ def equivariance_error(
 
     The scale for each g is the root mean square over the samples of the larger of ‖f(gx)‖ and ‖ρ(g) f(x)‖, so
     the result does not depend on the units of the output. A torch module is copied and run in ``dtype``, float64 by
-    default: then the number speaks of the function, not of its rounding.
+    default: so the number is about the function, not its rounding.
 
     Args:
         f: any callable taking ``x`` (and ``arguments``), such as a network, a simulator, a fitted estimator's

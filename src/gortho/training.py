@@ -101,20 +101,20 @@ def fit(
         net: an equivariant network; its form is trained too if it is a `LearnableForm`.
         x, y: samples, ``(N, p, n)`` or ``(N, n)``, and targets ``(N, *output shape)``; scalars as the network takes.
             Or x alone, a `gortho.Samples`.
-        weights: how much each sample counts, ``(N,)``.
+        weights: sample weights ``(N,)``.
         validation: share held out at random, samples, or a tuple (x, y, point_scalars, sample_scalars).
         loss: of (prediction, target, weights); by default squared error in units of the target's scale.
         calibrate: fit the network's units to the training data first.
         convex: with a known form, look for a short polynomial by least squares first.
         lr, form_lr: peak learning rates of the weights and of the form (three times ``lr`` by default).
-        patience: stop after so many epochs without a better validation loss.
+        patience: stop after this many epochs without a better validation loss.
         stop: asked between epochs and second-order steps; training ends when it says so, as if interrupted.
-        polish: so many steps of full-batch L-BFGS in float64 at the end, which on clean data gains orders of
-            magnitude; kept only as far as validation gets better. One process only.
+        polish: number of full-batch L-BFGS steps in float64 at the end, which gain orders of magnitude on clean
+            data; kept only as long as the validation loss improves. One process only.
         checkpoint: file (.safetensors) written after each epoch and resumed from if it exists.
         fabric: a `lightning.fabric.Fabric` for GPUs or several processes; one CPU process by default.
-        compile: compile the network first (torch.compile): nearly halves a step, after some seconds of compiling.
-        progress: show a progress bar; by default when a person is watching.
+        compile: compile the network first (torch.compile): nearly halves the time of a step, after a few seconds.
+        progress: show a progress bar; by default in a terminal or a notebook.
 
     Ctrl-C ends training early and keeps the best state so far.
     """

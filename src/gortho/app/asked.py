@@ -20,8 +20,8 @@ FIELDS = {
     "points": "Vectors in each row",
     "scalars_per_point": "Scalars belong to the vectors",
     "set_like": "The vectors have no order",
-    "decimal": "Decimal sign",
-    "dropna": "Leave out rows with missing numbers",
+    "decimal": "Decimal separator",
+    "dropna": "Drop rows with missing numbers",
     "weight": "Weight of each row",
     "y_error": "Error of y",
     "derivative": "Time, for y = dx/dt",
@@ -61,7 +61,7 @@ def as_fields(message: str) -> str:
     """A message with the names of arguments in the page's words.
 
     >>> as_fields("it has a decimal comma: say so by decimal=','; or leave them out by dropna=True")
-    'it has a decimal comma: say so by “Decimal sign: ,”; or leave them out by “Leave out rows with missing numbers”'
+    'it has a decimal comma: say so by “Decimal separator: ,”; or leave them out by “Drop rows with missing numbers”'
     """
 
     def worded(match: re.Match[str]) -> str:
@@ -101,12 +101,12 @@ class Asked:
     def of(cls, content: Any) -> Asked:
         """From the page's JSON, or a ValueError that says what is wrong with it."""
         if not isinstance(content, dict):
-            raise ValueError("the request is no JSON object")
+            raise ValueError("the request is not a JSON object")
         known = {field.name: field for field in fields(cls)}
         given = {}
         for name, value in content.items():
             if name not in known:
-                raise ValueError(f"the request names {name!r}, which is no option")
+                raise ValueError(f"the request names {name!r}, which is not an option")
             given[name] = _value(name, known[name].default, str(known[name].type), value)
         asked = cls(**given)
         if not asked.x:
@@ -114,7 +114,7 @@ class Asked:
         if not asked.y and not asked.derivative:
             raise ValueError("no column is chosen for y: choose the target")
         if asked.effort not in EFFORTS:
-            raise ValueError(f"{FIELDS['effort']}: {asked.effort!r} is none of {', '.join(EFFORTS)}")
+            raise ValueError(f"{FIELDS['effort']}: {asked.effort!r} is not one of {', '.join(EFFORTS)}")
         return asked
 
     def reading(self) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def _value(name: str, default: Any, kind: str, value: Any) -> Any:
         return default
     if kind.startswith("tuple"):
         if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
-            raise ValueError(f"{FIELDS[name]}: {value!r} is no list of names")
+            raise ValueError(f"{FIELDS[name]}: {value!r} is not a list of names")
         return tuple(value) or default
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if kind.startswith("int"):

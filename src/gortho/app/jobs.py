@@ -96,5 +96,5 @@ class Job:
     def wait(self, seconds: float) -> State:
         """The state at the end; it is ended after so many seconds."""
         self._reader.join(seconds)
-        self.end(f"This took more than {seconds:g} seconds, and was given up.")
+        self.end(f"This took more than {seconds:g} seconds, and was stopped.")
         return self.state

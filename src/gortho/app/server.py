@@ -149,7 +149,7 @@ async def search(request: Request) -> Response:
     path = _file(request, content.pop("file", ""))
     asked, session = Asked.of(content), _store(request)
     if session.running is not None:
-        raise HTTPException(409, "A search is going on: wait for it, or stop it.")
+        raise HTTPException(409, "A search is running: wait for it, or stop it.")
     folder = session.place("run").parent
     job = Job("discover", file=str(path), folder=str(folder), asked=dataclasses.asdict(asked))
     return JSONResponse({"run": session.add_run(job, folder)}, 201)
@@ -211,9 +211,9 @@ async def _content(request: Request) -> dict[str, Any]:
     try:
         content = json.loads(body)
     except ValueError:
-        raise HTTPException(400, "the request is no JSON") from None
+        raise HTTPException(400, "the request is not JSON") from None
     if not isinstance(content, dict):
-        raise HTTPException(400, "the request is no JSON object")
+        raise HTTPException(400, "the request is not a JSON object")
     return content
 
 

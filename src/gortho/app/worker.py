@@ -50,7 +50,7 @@ def main() -> None:
         tell(error=as_fields(str(error)) or type(error).__name__)
     except Exception as error:  # ours to mend: the terminal has all of it
         traceback.print_exc()
-        tell(error=f"gortho did not expect this ({type(error).__name__}: {error}); the terminal has more")
+        tell(error=f"unexpected error ({type(error).__name__}: {error}); the terminal has more")
 
 
 def _import() -> None:

@@ -14,8 +14,8 @@ from gortho import __version__
 EXIT_CODES = {"FOUND": 0, "NONE": 3, "UNDERDETERMINED": 4}
 BAD_INPUT, INTERRUPTED = 2, 130
 EXITS = (
-    "Exit codes: 0 found or fine, 1 a check that does not hold, 2 bad input, 3 none, 4 underdetermined, "
-    "130 Ctrl-C before there was a result."
+    "Exit codes: 0 FOUND or success, 1 failed check, 2 bad input, 3 NONE, 4 UNDERDETERMINED, 130 interrupted by "
+    "Ctrl-C before there was a result."
 )
 #: Arguments of Python that messages name, and that are options here.
 ARGUMENT = re.compile(

@@ -12,15 +12,15 @@ from gortho.progress import interrupted_by_sigterm
 
 @main.command()
 @click.option(
-    "--port", type=click.IntRange(1, 65535), metavar="PORT", help="Port; 8765, or any that is free."
+    "--port", type=click.IntRange(1, 65535), metavar="PORT", help="Port (default: 8765, or any free one)."
 )
-@click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+@click.option("--no-browser", is_flag=True, help="Print the address without opening a browser.")
 def app(port: int | None, no_browser: bool) -> None:
-    """Open a page in the browser: drop a file, choose columns, search, look at the report.
+    """Open a page in the browser: upload a file, choose columns, search, view the report.
 
-    The page is served on this machine only, at 127.0.0.1, and the address has a token that keeps others out. Nothing is
-    sent anywhere, and files up to 500 MB are taken. What was uploaded and found is removed at the end, Ctrl-C: download
-    what you want to keep.
+    The page is served on this machine only, at 127.0.0.1, and a token in the address keeps others out. Nothing is sent
+    anywhere. Files may have up to 500 MB. Uploads and results are deleted when you stop the command with Ctrl-C:
+    download what you want to keep.
 
     \b
     Example:
@@ -32,8 +32,8 @@ def app(port: int | None, no_browser: bool) -> None:
         raise ImportError(f"gortho app needs {error.name}: pip install 'gortho[app]'") from None
 
     def told(address: str) -> None:
-        click.echo(f"gortho app is at {address}\nCtrl-C ends it.")
+        click.echo(f"gortho app is at {address}\nPress Ctrl-C to stop it.")
 
     with suppress(KeyboardInterrupt), interrupted_by_sigterm():
         serve(port, not no_browser, told)
-    click.echo("Ended; what was uploaded and found is removed.")
+    click.echo("Stopped; uploads and results are deleted.")

@@ -18,23 +18,29 @@ from gortho.toptag.commands import train as train_toptag
 @click.option(
     "--quick",
     is_flag=True,
-    help="Small versions of all tables, in minutes: do things run, and point the right way?",
+    help="Small versions of all tables, in minutes, to check that everything runs.",
 )
 @click.option(
-    "--seeds", type=click.IntRange(1), help="Seeds for every method: 5 (toptag 3), or 1 when quick."
+    "--seeds",
+    type=click.IntRange(1),
+    help="Number of seeds for every method (default: 5, toptag 3, with --quick 1).",
 )
 @click.option(
     "--workers",
     type=click.IntRange(1),
     default=None,
-    help="Fits beside one another, one thread each; by default as many as there are cores.",
+    help="Number of fits in parallel, one thread each (default: the number of cores).",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Folder: results, or results-quick when quick.")
-@click.option("--tables-only", is_flag=True, help="Measure nothing; make the tables from the rows there are.")
 @click.option(
-    "--parts", metavar="A,B", help="toptag: only these of known, unknown, massive, baselines, fractions."
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Output folder (default: results, with --quick results-quick).",
 )
-@click.option("--device", metavar="NAME", help="toptag: cpu or cuda; the GPU where there is one.")
+@click.option(
+    "--tables-only", is_flag=True, help="Measure nothing; make the tables from the rows that exist."
+)
+@click.option("--parts", metavar="A,B", help="toptag: some of known, unknown, massive, baselines, fractions.")
+@click.option("--device", metavar="NAME", help="toptag: cpu or cuda (default: the GPU, if there is one).")
 @QUIET
 def reproduce(
     tables: tuple[str, ...],
@@ -47,14 +53,14 @@ def reproduce(
     device: str | None,
     quiet: bool,
 ) -> None:
-    """Measure the paper's tables and figures again, with error bars, beside baselines.
+    """Reproduce the paper's tables and figures, with error bars and baselines.
 
-    TABLEs are regression, noise, suitability, samples, public and neighbours; all by default. A full run takes hours of
-    one core. Ctrl-C loses only the fits in work: the same command goes on where it was, and the tables of what is there
-    are written either way.
+    TABLEs are regression, noise, suitability, samples, public and neighbours; all by default. A full run takes hours on
+    one core. Ctrl-C loses only unfinished fits: the same command continues from there, and the tables of what has been
+    measured are written either way.
 
-    toptag is a table of its own, on jets in DATA (see gortho data toptag); with --quick it takes 2,000 of them, or
-    makes 2,000 where DATA is left out, which needs gortho[hep].
+    toptag is a table of its own, on the jets in DATA (see gortho data toptag). With --quick it uses 2,000 of them, or
+    generates 2,000 if DATA is omitted, which needs gortho[hep].
 
     \b
     Examples:
@@ -105,7 +111,7 @@ def reproduce(
             progress=not quiet,
         )
     except KeyboardInterrupt:
-        click.echo("Interrupted: rows so far are kept, and the same command goes on where it was.", err=True)
+        click.echo("Interrupted: rows so far are kept, and the same command continues.", err=True)
         sys.stdout.flush()
         # Its workers were ended amid their work: waiting for their pool may take forever.
         os._exit(INTERRUPTED)

@@ -42,35 +42,40 @@ X = click.option(
     metavar="NAMES",
     callback=_once,
     multiple=True,
-    help="Columns of x, as E,px:pz, point by point; or the name of an array, or of one for each point: u,v.",
+    help="Columns of x, such as E,px:pz, point by point; or the name of an array, or of one array per point: u,v.",
 )
 Y = click.option("--y", metavar="NAMES", help="Columns of the target, or the name of an array.")
 SCALARS = click.option(
-    "--scalars", metavar="NAMES", help="Quantities that do not change with the point of view: masses."
+    "--scalars",
+    metavar="NAMES",
+    help="Columns or array of quantities that no observer disagrees on, such as masses.",
 )
-POINTS = click.option("--points", type=click.IntRange(1), metavar="P", help="Vectors in a sample.")
+POINTS = click.option("--points", type=click.IntRange(1), metavar="P", help="Number of vectors in a sample.")
 SEED = click.option(
-    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Same seed, same answer."
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=0,
+    show_default=True,
+    help="Random seed: the same seed gives the same answer.",
 )
 EFFORT = click.option(
     "--effort",
     type=click.Choice(list(EFFORTS)),
     default="normal",
     show_default=True,
-    help="A quick search has fewer starts, rounds, refits and steps: it takes less time and is less sure.",
+    help="A quick search uses fewer starts, rounds, refits and steps: it is faster, but less certain.",
 )
 QUIET = click.option("--quiet", is_flag=True, help="No progress bar.")
 DROPNA = click.option(
-    "--dropna", is_flag=True, help="Leave out rows with missing numbers, which are an error otherwise."
+    "--dropna", is_flag=True, help="Drop rows with missing numbers, which are otherwise an error."
 )
 DECIMAL = click.option(
     "--decimal",
     type=click.Choice([".", ","]),
     default=".",
     show_default=True,
-    help="Sign between whole and part in text files.",
+    help="Decimal separator in text files.",
 )
-DROP = click.option("--drop", metavar="NAMES", help="Columns of a table that are no coordinates.")
-JSON = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON, and nothing else, to standard output."
-)
+NAMES = click.option("--names", metavar="A,B,C", help="Names of the coordinates in the printed law.")
+DROP = click.option("--drop", metavar="NAMES", help="Columns of the table that are not coordinates.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print only JSON to standard output.")

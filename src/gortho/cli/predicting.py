@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,15 +18,15 @@ if TYPE_CHECKING:  # what the commands need is imported where it is used
 @main.command(epilog=EXITS)
 @options(RUN, FILE, X, SCALARS, POINTS, DECIMAL, DROPNA)
 @click.option(
-    "--out", required=True, type=click.Path(path_type=Path), help="Where to: .npz, .csv, .parquet or .h5."
+    "--out", required=True, type=click.Path(path_type=Path), help="Output file: .npz, .csv, .parquet or .h5."
 )
 def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
     """Predict for the inputs in FILE with the saved RUN, row by row.
 
-    Columns are those that the run was found with, unless given. Tables of predictions have the columns of the target
-    in the run, or y, or y_0, y_1, ...; files of arrays have y. Of classes, y is the most probable one, and p_CLASS are
-    the probabilities. A run whose verdict is not FOUND predicts with its best form, with a warning, and the exit code
-    is 0.
+    Columns are those that the run was made with, unless given. Tables of predictions have the columns of the target
+    in the run, or y, or y_0, y_1, ...; files of arrays have y. For classes, y is the most probable class, and
+    p_CLASS are the probabilities. A run whose verdict is not FOUND predicts with its best form, with a warning, and
+    the exit code is 0.
 
     \b
     Example:
@@ -52,24 +51,25 @@ def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
 @options(RUN, FILE, X, Y, SCALARS, POINTS, DECIMAL, DROPNA, JSON)
 @click.pass_context
 def check(ctx: click.Context, run: Path, file: Path, as_json: bool, **columns: Any) -> None:
-    """Does the saved RUN keep its promises on the data in FILE?
+    """Check the predictor of a saved RUN on the data in FILE.
 
-    Measures the equivariance of its predictor on these inputs and, where FILE has targets, the error: of classes, the
-    log loss. They hold if the relative equivariance error is at most 1e-8 and the error at most twice the one measured
-    at discovery.
+    Measures the equivariance of the predictor on these inputs and, if FILE has targets, its error (for classes, the
+    log loss). The check passes if the relative equivariance error is at most 1e-8 and the error at most twice that
+    measured at discovery.
 
     \b
     Example:
       gortho check run new.csv --json
     """
-    from gortho.runs import certify, load, plain, read_for
+    from gortho.runs import certify, load, read_for
+    from gortho.stored import plain
 
     found = load(run)
     _warn(found)
     data = read_for(found, file, targets=True if columns["y"] else None, **columns)
     result = certify(found, data)
     if as_json:
-        content = dataclasses.asdict(result) | {"holds": result.holds}
+        content = plain(result) | {"holds": result.holds}
         content["equivariance"] = [{"boost": b, "error": e} for b, e in result.equivariance.items()]
         click.echo(json.dumps(plain(content), indent=1))
     else:

@@ -20,58 +20,34 @@ if TYPE_CHECKING:
 
 #: What `gortho discover` has, too, and what holds for each target.
 SHARED = (
-    *(
-        "file",
-        "x",
-        "y",
-        "scalars",
-        "scalars_per_point",
-        "points",
-        "decimal",
-        "output",
-        "errors",
-        "weight",
-        "y_error",
-    ),
-    *(
-        "tolerance",
-        "drop",
-        "dropna",
-        "derivative",
-        "by",
-        "set_like",
-        "names",
-        "look_for",
-        "axial",
-        "spaces",
-        "seed",
-    ),
-    *("time_budget", "max_samples", "dask", "effort"),
-)
+    "file", "x", "y", "scalars", "scalars_per_point", "points", "decimal", "output", "errors", "weight",
+    "y_error", "tolerance", "drop", "dropna", "derivative", "by", "set_like", "names", "look_for", "axial",
+    "spaces", "seed", "time_budget", "max_samples", "dask", "effort",
+)  # fmt: skip
 
 
 @main.command(
     params=[option for option in discover.params if option.name in SHARED],
     epilog=EXITS,
-    short_help="Try many targets, or many files: one table.",
+    short_help="Try many targets or many files, and write one table.",
 )
 @click.option(
     "--targets",
     metavar="NAMES",
-    help="Columns to try, as E,T:p; groups between semicolons, as Fx:Fz;vx:vz, for outputs of several numbers. All "
-    "columns with numbers by default.",
+    help="Columns to try, such as E,T:p; separate groups by semicolons, such as Fx:Fz;vx:vz, for outputs of several "
+    "numbers. By default all numeric columns.",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder of the table: FILE-scan by default."
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder for the table (default: FILE-scan)."
 )
-@click.option("--reports", is_flag=True, help="Write a report of each target, and link it in the table.")
-@click.option("--retry", is_flag=True, help="Try targets again that ended with an error.")
+@click.option("--reports", is_flag=True, help="Write a report for each target, linked from the table.")
+@click.option("--retry", is_flag=True, help="Retry targets that ended with an error.")
 @click.option(
     "--workers",
     type=click.IntRange(1),
     default=None,
     metavar="N",
-    help="Processes, a target each: as many as there are cores, by default. The same table for any number.",
+    help="Number of processes, one target each (default: the number of cores). The table does not depend on it.",
 )
 @JSON
 @QUIET
@@ -90,12 +66,12 @@ def scan(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Try every column with numbers in FILE as the target of the same vectors; or every file, if FILE is a folder.
+    """Try every numeric column of FILE as the target of the same vectors; or every file, if FILE is a folder.
 
-    Columns of x, scalars, weights and errors are no targets; constant columns, row numbers and dates are left out, and
-    named. The table, sorted by verdict and confidence, goes to DIR/table.csv and DIR/table.html. Rows are kept as they
-    come: after Ctrl-C, or a crash, the same command goes on. In --y-error, {} stands for the target. The time budget is
-    that of each target.
+    Columns of x, scalars, weights and errors are not targets; constant columns, row numbers and dates are skipped and
+    listed. The table, sorted by verdict and confidence, is written to DIR/table.csv and DIR/table.html. Each row is
+    saved as soon as it is known: after Ctrl-C or a crash, the same command continues. In --y-error, {} stands for the
+    target. The time budget is per target.
 
     \b
     Examples:
@@ -134,7 +110,7 @@ def scan(
                 **options,
             )
     except KeyboardInterrupt:
-        click.echo(f"Interrupted: the rows so far are in {folder}, and the same command goes on.", err=True)
+        click.echo(f"Interrupted: the rows so far are in {folder}, and the same command continues.", err=True)
         ctx.exit(INTERRUPTED)
     _tell(found, folder, as_json)
 

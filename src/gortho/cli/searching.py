@@ -23,6 +23,7 @@ from gortho.cli.options import (
     EFFORTS,
     FILE,
     JSON,
+    NAMES,
     POINTS,
     QUIET,
     SCALARS,
@@ -46,7 +47,9 @@ TOLERANCE = 0.003
 @main.command(epilog=EXITS)
 @options(FILE, X, Y, SCALARS)
 @click.option(
-    "--scalars-per-point", is_flag=True, help="The columns of scalars belong to the points, in order."
+    "--scalars-per-point",
+    is_flag=True,
+    help="The scalars belong to the points, in this order, not to the sample.",
 )
 @options(POINTS, DECIMAL)
 @click.option(
@@ -62,62 +65,60 @@ TOLERANCE = 0.003
     type=click.Choice(["auto", "absolute", "relative"]),
     default="auto",
     show_default=True,
-    help="What fits make small: errors of the target, errors relative to its size, or what works better.",
+    help="Errors to minimise: absolute ones, those relative to the size of the target, or whichever works better.",
 )
-@click.option("--weight", metavar="NAME", help="Column, or array, of how much each sample counts.")
-@click.option("--y-error", metavar="NAMES", help="Columns, or an array, of standard errors of the target.")
+@click.option("--weight", metavar="NAME", help="Column or array of sample weights.")
+@click.option("--y-error", metavar="NAMES", help="Columns or array of standard errors of the target.")
 @click.option(
     "--tolerance",
     type=click.FloatRange(0, 1, max_open=True),
     default=TOLERANCE,
     show_default=True,
     metavar="SHARE",
-    help="A law that is broken by at most this share of its variance still counts as found, approximately.",
+    help="A law that is broken by at most this share of the variance still counts as found, approximately.",
 )
 @DROP
 @DROPNA
 @click.option(
     "--derivative",
     metavar="TIME",
-    help="Rows are points x of trajectories at these times: the target is dx/dt, by smoothing splines.",
+    help="Column of times: rows are points x of trajectories, and the target is dx/dt, by smoothing splines.",
 )
-@click.option("--by", metavar="NAME", help="Column of numbers that tells trajectories apart.")
+@click.option("--by", metavar="NAME", help="Column with the number of the trajectory.")
 @click.option("--set", "set_like", is_flag=True, help="The points of a sample have no order.")
-@click.option("--names", metavar="A,B,C", help="Names of the coordinates, for the law.")
+@NAMES
 @click.option(
     "--look-for",
     default="auto",
     show_default=True,
     metavar="NAMES",
-    help="What to try where O(A) fails: some of SO,direction,origin,spaces,skew, or auto for all; O for nothing else.",
+    help="What to try if O(A) fails: some of SO,direction,origin,spaces,skew; auto for all of them, O for none.",
 )
-@click.option("--axial", default="", metavar="I,J", help="Vectors of a sample that are axial, from 0 on.")
-@click.option(
-    "--spaces", default="", metavar="0,0,1", help="The number of the form of each vector of a sample."
-)
+@click.option("--axial", default="", metavar="I,J", help="Indices of the axial vectors of a sample, from 0.")
+@click.option("--spaces", default="", metavar="0,0,1", help="Index of the form of each vector of a sample.")
 @click.option(
     "--dims",
     default="",
     metavar="3,3,2",
-    help="Components of each vector of a sample where they differ: vectors of different sizes have forms of their own.",
+    help="Number of components of each vector, if they differ: vectors of different dimension have their own forms.",
 )
 @SEED
 @click.option(
     "--time-budget",
     type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
-    help="Make the search smaller, so that it takes about this long.",
+    help="Shorten the search to about this many seconds.",
 )
 @click.option(
     "--max-samples",
     type=click.IntRange(2),
     metavar="N",
-    help="Use a random subset of so many rows, where there are more: 50000 by default.",
+    help="Use a random subset of this many rows if there are more (default: 50000).",
 )
 @click.option(
     "--dask",
     metavar="ADDRESS",
-    help="Read many rows on the workers of a Dask cluster: the address of its scheduler, tcp://HOST:PORT.",
+    help="Address of a Dask scheduler, tcp://HOST:PORT, whose workers read large files.",
 )
 @EFFORT
 @click.option(
@@ -125,13 +126,11 @@ TOLERANCE = 0.003
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Processes that the search runs on: the same answer, sooner.",
+    help="Number of processes. The answer does not depend on it.",
 )
+@click.option("--report", type=click.Path(path_type=Path), metavar="PATH.html", help="Write an HTML report.")
 @click.option(
-    "--report", type=click.Path(path_type=Path), metavar="PATH.html", help="Write a report to look at."
-)
-@click.option(
-    "--save", type=click.Path(path_type=Path), metavar="DIR", help="Keep the run, for predict and check."
+    "--save", type=click.Path(path_type=Path), metavar="DIR", help="Save the run, for predict and check."
 )
 @options(JSON, QUIET)
 @click.pass_context
@@ -159,7 +158,7 @@ def discover(
     """Find the quadratic form that the data in FILE respects.
 
     FILE is a table (.csv, .tsv, also .gz, .parquet or a folder of them, .feather, .npy, .xlsx, .root) or holds arrays X
-    and y (.npz, .h5). Ctrl-C ends the search with the best form so far, which counts as underdetermined.
+    and y (.npz, .h5). Ctrl-C stops the search and returns the best form so far, as UNDERDETERMINED.
 
     \b
     Examples:
@@ -224,9 +223,9 @@ def discover(
     type=click.Path(path_type=Path),
     default="gortho-demo.html",
     show_default=True,
-    help="Write a report to look at.",
+    help="Write an HTML report.",
 )
-@click.option("--save", type=click.Path(path_type=Path), metavar="DIR", help="Keep the run.")
+@click.option("--save", type=click.Path(path_type=Path), metavar="DIR", help="Save the run.")
 @QUIET
 @click.pass_context
 def demo(ctx: click.Context, seed: int, effort: str, report: Path, save: Path | None, quiet: bool) -> None:

@@ -17,7 +17,7 @@ from gortho.discovery.find import SEARCH_SAMPLES, FoundForm
 from gortho.discovery.models import coordinates, squared_errors
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Kind
-from gortho.discovery.provenance import Peer, Provenance, Restart
+from gortho.discovery.provenance import Provenance, Restart
 from gortho.discovery.result import Discovery
 from gortho.discovery.sandwich import draws
 from gortho.discovery.settling import settling
@@ -28,6 +28,7 @@ from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict, confidence, f
 from gortho.discovery.violation import violation
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
+from gortho.report.data import Peer
 from gortho.report.words import spoken
 from gortho.samples.frame import form_distance
 from gortho.samples.values import Samples
@@ -138,15 +139,7 @@ def gathered(
     return Evidence(
         samples=len(posed.parts.train),
         held_out=len(posed.parts.held_out),
-        own_unexplained=c.own_unexplained,
         direct_unexplained=c.direct_unexplained,
-        twin=c.twin.name,
-        free=c.free.name,
-        everyone=c.everyone,
-        others=c.others,
-        given=c.given,
-        worst=c.worst,
-        worst_share=c.worst_share,
         noise=noise,
         restarts=len(found.restarts),
         near_best=len(found.near_best),
@@ -158,7 +151,7 @@ def gathered(
         spectral_gap=None if spectral is None else spectral.gap,
         spectral_residual=None if spectral is None else spectral.residual,
         classes=len(posed.classes),
-        complete=c.complete,
+        **c.evidence(),
     )
 
 

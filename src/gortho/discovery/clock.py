@@ -23,9 +23,7 @@ def too_small(budget: float | None) -> list[str]:
     """A notice where a time budget is too small to be kept."""
     if budget is None or budget >= LEAST_BUDGET:
         return []
-    return [
-        f"a time budget of {budget:.2g} s is less than what is never left out takes, about {LEAST_BUDGET:g} s"
-    ]
+    return [f"a time budget of {budget:.2g} s is below the minimum, about {LEAST_BUDGET:g} s"]
 
 
 def affordable(budget: float | None, rows: int) -> int:

@@ -24,16 +24,17 @@ from gortho.discovery.find import FoundForm, find_form, refits_of
 from gortho.discovery.gradients import NOTE, looks_like_a_gradient
 from gortho.discovery.large import Survey, allowed
 from gortho.discovery.law import with_formula
-from gortho.discovery.outliers import SEARCHES, outliers, told, without_outliers
+from gortho.discovery.outliers import SEARCHES, outlier_notices, outliers, without_outliers
 from gortho.discovery.posed import Posed
-from gortho.discovery.predictor import Kind, committee, final_predictor
+from gortho.discovery.predictor import Fitted, Kind, Parts, committee, final_predictor
 from gortho.discovery.result import Discovery
 from gortho.discovery.search import Interrupted, as_good
 from gortho.discovery.settings import Settings
 from gortho.discovery.several import discover_several
+from gortho.discovery.smooth import Smooth
 from gortho.discovery.spreads import without_noise_eigenvalues
 from gortho.discovery.targets import Errors
-from gortho.discovery.twins import compare
+from gortho.discovery.twins import Comparison, compare, with_predictor
 from gortho.discovery.verdict import TOLERANCE, Verdict
 from gortho.discovery.whole import from_all
 from gortho.discovery.wider import wanted, widen
@@ -88,27 +89,27 @@ def discover(
         y: targets, shaped as the output needs: ``(N,)`` scalar or labels, ``(N, n)`` vector or covector, ``(N, n, n)``
             conjugation, bilinear or form.
         output: how the targets transform: a name, a sum of names, or a rep object; "class" for labels.
-        scalars: quantities no group touches (masses, charges), per point ``(N, p)``, ``(N, p, s)`` or per sample.
+        scalars: quantities that no group changes (masses, charges), per point ``(N, p)``, ``(N, p, s)`` or per sample.
         seed: the same seed gives the same answer on the same machine.
-        sample_weight: how much each sample counts, ``(N,)``.
-        y_error: standard errors of the targets, one for each sample or entry, in place of weights.
-        errors: "absolute", "relative", or "auto": which of them gives the better form on validation data.
+        sample_weight: sample weights ``(N,)``.
+        y_error: standard errors of the targets, one per sample or entry, instead of weights.
+        errors: "absolute" or "relative"; "auto" takes the one that gives the better form on validation data.
         tolerance: a law that is broken by at most this share of its variance still counts as FOUND, approximately.
         set_like: the points of a sample have no order.
         names: names of the n coordinates.
-        settings: sizes of the work.
-        time_budget: seconds; the work is cut down to fit (roughly), which may cost certainty.
-        max_samples: more samples than this (50,000 by default) are thinned at random, with a notice.
-        known: what a pass over all rows told, where X and y are a sample of them (`gortho.survey`).
-        watch: called with (stage, share done, leading form) while it works; without, notebooks show a bar.
-        look_for: what may be looked for where O(A) fails: "auto" for all, or some of "O", "SO", "direction", "origin",
-            "spaces", "skew"; "O" alone for nothing else.
-        axial: places of the vectors of a sample that are axial, as magnetic fields are; True for all.
-        spaces: number of the form of each vector of a sample, where they are of several kinds: ``[0, 0, 1]``.
+        settings: size of the search, see `Settings`.
+        time_budget: seconds; the work is reduced to fit (roughly), which may cost certainty.
+        max_samples: use a random subset of this many samples if there are more (50,000 by default), with a notice.
+        known: what a pass over all rows found, if X and y are a sample of them (`gortho.survey`).
+        watch: called with (stage, share done, leading form) during the work; by default notebooks show a bar.
+        look_for: what to try if O(A) fails: "auto" for all, or some of "O", "SO", "direction", "origin", "spaces",
+            "skew"; "O" alone for none.
+        axial: indices of the vectors of a sample that are axial, such as magnetic fields; True for all.
+        spaces: index of the form of each vector of a sample, if there are several kinds: ``[0, 0, 1]``.
         labels: names for the formula: ``{"y": "energy", "vectors": ["p", "k"], "scalars": ["m1", "m2"]}``; a series
-            and the columns of a data frame bring theirs.
+            and the columns of a data frame have their own.
 
-    Ctrl-C ends the search with the best so far, judged UNDERDETERMINED.
+    Ctrl-C stops the search and returns the best form so far, as UNDERDETERMINED.
 
     >>> import gortho, torch
     >>> x = torch.randn(300, 2, dtype=torch.float64)
@@ -161,14 +162,9 @@ def discover(
             notices=tuple(notices),
         )
     if len(set(dims)) > 1:
-        if samples.classes or set_like or any((asked.axial, asked.odd)):
-            raise ValueError(
-                "vectors of different dimension are supported for numbers, ordered and polar vectors: leave out "
-                "classes, set_like, axial and odd outputs"
-            )
         with one_thread():
             return discover_several(
-                samples, asked.spaces, dims, settings or Settings(), seed, clock, notices, tolerance
+                samples, asked, dims, settings or Settings(), seed, clock, notices, tolerance
             )
     kind = Errors.ABSOLUTE if samples.classes else as_errors(errors)  # labels are right or wrong
     with one_thread(), watched(watch) as watch:
@@ -227,94 +223,102 @@ def _discover(
             break
         posed = posed.without(out)
         form, interrupted = _until_interrupted(find, posed)
-    notices = [*notices, *told(everything, posed)]
-    found, fitted = form.search, form.law
+    notices = [*notices, *outlier_notices(everything, posed)]
     A, zero = without_noise_eigenvalues(form.A, form.refits, posed.frame)
-    if zero and not as_good(posed.parts.train, found.errors, A, form.A, seed):
+    if zero and not as_good(posed.parts.train, form.search.errors, A, form.A, seed):
         A, zero = form.A, 0  # the refits do not tell it from zero, but the samples do
-    parts = posed.weighted(found.errors)
+    parts, fitted = posed.weighted(form.search.errors), form.law
+    common: dict[str, Any] = {"seed": seed, "clock": clock}
     steps = settings.predictor_steps
     try:
         with clock.stage("predictor"):
             fit = class_predictor if posed.classes else final_predictor
-            fitted = fitted or fit(
-                QuadraticForm(A),
-                parts,
-                steps=50 if interrupted else steps,
-                seed=seed,
-                clock=clock,
-                progress=lambda share: progress("predictor", share, A),
-            )
+            watched = partial(progress, "predictor", A=A)
+            few = 50 if interrupted else steps
+            fitted = fitted or fit(QuadraticForm(A), parts, steps=few, progress=watched, **common)
         interrupted |= fitted.ended is Ended.INTERRUPTED
         A = fitted.form.matrix
         if fitted.kind is Kind.POLYNOMIAL and form.law is None and not interrupted:
             with clock.stage("refits"):  # errors of the form as the polynomial has it
-                form = replace(form, refits=refits_of(fitted, posed, found, settings, seed, clock))
+                form = replace(form, refits=refits_of(fitted, posed, form.search, settings, seed, clock))
         if not interrupted:
-            with clock.stage("twins"):
-                watched = partial(progress, "twins", A=A)
-                if posed.classes:
-                    comparison = compare_classes(fitted, parts, seed=seed, clock=clock, progress=watched)
-                else:
-                    comparison = compare(
-                        fitted,
-                        parts,
-                        steps=steps,
-                        seed=seed,
-                        clock=clock,
-                        progress=watched,
-                        given=posed.measured,
-                        axes=posed.frame.inverse,
-                    )
-            if fitted.kind is Kind.POLYNOMIAL and form.law is None:
-                with clock.stage("predictor"):
-                    fitted = from_all(fitted, parts, seed)
-                    A = fitted.form.matrix
-            elif settings.members > 1 and fitted.kind is not Kind.POLYNOMIAL and not posed.classes:
-                with clock.stage("members"):
-                    fitted = committee(
-                        fitted,
-                        parts,
-                        members=settings.members,
-                        steps=steps,
-                        seed=seed,
-                        clock=clock,
-                        progress=lambda share: progress("members", share, A),
-                    )
+            common["progress"] = partial(progress, A=A)
+            comparison = _compared(fitted, parts, posed, steps, **common)
+            if not posed.classes:
+                fitted, comparison = _handed_back(fitted, comparison, form, parts, settings, **common)
+                A = fitted.form.matrix
     except KeyboardInterrupt:
         interrupted = True
-    given = (
-        None if posed.classes else noise_of(parts.train),
-        A,
-        zero,
-        interrupted,
-        seed,
-        clock,
-        notices,
-        tolerance,
-    )
+    noise = None if posed.classes else noise_of(parts.train)
+    given = (noise, A, zero, interrupted, seed, clock, notices, tolerance)
     try:
-        found_one = answer(samples, posed, form, fitted, comparison, *given)
-        if comparison is None or not wanted(found_one, asked, tolerance):
-            found_one = with_translations(found_one, posed, seed)
+        told = answer(samples, posed, form, fitted, comparison, *given)
+        if comparison is None or not wanted(told, asked, tolerance):
+            told = with_translations(told, posed, seed)
         else:
-            found_one = widen(
-                found_one,
-                samples,
-                posed,
-                form,
-                comparison,
-                asked,
-                settings,
-                seed,
-                clock,
-                tolerance,
-                lambda share: progress("wider", share, A),
+            wider = partial(progress, "wider", A=A)
+            told = widen(
+                told, samples, posed, form, comparison, asked, settings, seed, clock, tolerance, wider
             )
         if watch is not None and not interrupted:
-            watch("twins" if found_one.wider is None else "wider", 1.0, str(posed.out(A)))
-        found_one = without_outliers(found_one, everything, posed)
-        own = None if comparison is None or found_one.wider is not None else comparison.own.held_out
-        return with_formula(found_one, posed, form.refits, clock, own)
+            watch("twins" if told.wider is None else "wider", 1.0, str(posed.out(A)))
+        told = without_outliers(told, everything, posed)
+        own = None if comparison is None or told.wider is not None else comparison.own.held_out
+        return with_formula(told, posed, form.refits, clock, own)
     except KeyboardInterrupt:
         return answer(samples, posed, form, fitted, None, *given)
+
+
+def _compared(
+    fitted: Fitted,
+    parts: Parts,
+    posed: Posed,
+    steps: int,
+    seed: int,
+    clock: Clock,
+    progress: Callable[..., None],
+) -> Comparison:
+    """The predictor beside its twins."""
+    common: dict[str, Any] = {"seed": seed, "clock": clock, "progress": partial(progress, "twins")}
+    with clock.stage("twins"):
+        if posed.classes:
+            return compare_classes(fitted, parts, **common)
+        return compare(fitted, parts, steps=steps, given=posed.measured, axes=posed.frame.inverse, **common)
+
+
+def _handed_back(
+    fitted: Fitted,
+    comparison: Comparison,
+    form: FoundForm,
+    parts: Parts,
+    settings: Settings,
+    seed: int,
+    clock: Clock,
+    progress: Callable[..., None],
+) -> tuple[Fitted, Comparison]:
+    """The predictor of numbers that is handed back, fitted to more samples, and the comparison with it.
+
+    It comes after the comparison that the verdict rests on.
+    """
+    if form.law is None:
+        with clock.stage("predictor"):
+            smooth = Smooth(fitted, parts, form.estimates, seed, clock)
+            one = smooth.fitted()
+            if one is not None:
+                comparison = with_predictor(comparison, one, parts)
+            fitted = smooth.from_all(one) or fitted
+            if fitted.kind is Kind.POLYNOMIAL:
+                fitted = from_all(fitted, parts, seed)
+    if settings.members > 1 and fitted.kind in (Kind.LINEAR, Kind.NETWORK):
+        steps, watched = settings.predictor_steps, partial(progress, "members")
+        with clock.stage("members"):
+            fitted = committee(
+                fitted,
+                parts,
+                members=settings.members,
+                steps=steps,
+                seed=seed,
+                clock=clock,
+                progress=watched,
+            )
+    return fitted, comparison

@@ -12,7 +12,7 @@ from gortho.discovery.clock import Clock
 from gortho.discovery.likelihood import likelihood_refits, most_likely
 from gortho.discovery.models import KernelRidge, Table, coordinates
 from gortho.discovery.posed import Posed
-from gortho.discovery.predictor import Fitted, exact_law
+from gortho.discovery.predictor import Fitted, Parts, exact_law
 from gortho.discovery.refits import refit
 from gortho.discovery.search import Interrupted, Search, search
 from gortho.discovery.settings import Settings
@@ -46,6 +46,11 @@ class FoundForm:
     refits: Tensor | None = None
     law: Fitted | None = None  # the short polynomial that the law is, where it is one
     spectral: SpectralForm | None = None
+
+    @property
+    def estimates(self) -> tuple[Tensor, ...]:
+        """Other estimates of the form: where other starts ended, and the refits."""
+        return (*(r.A for r in self.search.restarts[1:]), *(() if self.refits is None else self.refits[1:]))
 
 
 def find_form(
@@ -82,6 +87,7 @@ def find_form(
     try:
         with clock.stage("refits"):
             law = exact_law(QuadraticForm(found.A), posed.parts, seed)
+            found, law = _by_law(found, law, posed.parts, seed)
             matrices = refit(
                 Samples.cat([train, validation]),
                 found if law is None else replace(found, A=law.form.matrix, errors=Errors.ABSOLUTE),
@@ -95,6 +101,20 @@ def find_form(
         raise Interrupted(found) from None
     A = found.A if law is None else law.form.matrix
     return FoundForm(found, A, matrices, law, spectral)
+
+
+def _by_law(found: Search, law: Fitted | None, parts: Parts, seed: int) -> tuple[Search, Fitted | None]:
+    """Ends of the search that are equally good by its own family, told apart by the law that a polynomial may be."""
+    near = found.near_best
+    if 2 * found.agreeing > len(near):
+        return found, law
+    laws = [law] + [exact_law(QuadraticForm(r.A), parts, seed) for r in near[1:]]
+    best = next((one for one in laws if one is not None), None)
+    if best is None:
+        return found, None
+    ends = [r if one is None else replace(r, A=one.form.matrix, criterion=0.0) for r, one in zip(near, laws)]
+    ends = sorted(ends, key=lambda r: r.criterion) + list(found.restarts[len(near) :])
+    return replace(found, A=best.form.matrix, restarts=tuple(ends)), best
 
 
 def _of_classes(

@@ -174,16 +174,16 @@ def survey(
 ) -> Survey:
     """Read a file, or a folder of Parquet files, for `discover`, whatever its size.
 
-    Up to `max_samples` rows (50,000 by default) are all read. Of more, one pass over all of them keeps so many at
-    random, and tells which forms to start from. Memory holds these, and a block of the file.
+    Up to `max_samples` rows (50,000 by default) are all read. If there are more, one pass over all of them keeps that
+    many at random, and finds forms to start from. Memory holds these, and a block of the file.
 
     Args:
         path: a file, or a folder of Parquet files, with all columns in each.
         x, y, scalars, points, output, scalars_per_point, decimal, memory_budget: as in `gortho.samples.read`.
         weight, y_error, derivative, by, drop, dropna: likewise. Trajectories are read whole.
-        max_samples: rows to keep at most.
-        time_budget: seconds that the discovery is to take, which rows are thinned for.
-        seed: the same seed keeps the same rows, however and by whomever the file is read.
+        max_samples: maximum number of rows to keep.
+        time_budget: seconds for the discovery; fewer rows are kept if it is short.
+        seed: the same seed keeps the same rows, however the file is read.
         client: a `dask.distributed.Client`, whose workers read the pieces of the source by the same paths.
         progress: called with the rows read so far, and all rows where their number is known.
 

@@ -70,9 +70,8 @@ class Logistic:
             c = v[count:].reshape(columns, classes - 1)
             logits = torch.nn.functional.pad(self.features(B / size) @ c, (1, 0))
             data = (cross_entropy(logits, codes, reduction="none") * w).mean()
-            total = (
-                data + PENALTY * c.square().mean() + PENALTY * (size - 1).square()
-            )  # the size is a gauge (M2)
+            # The size is a gauge (M2).
+            total = data + PENALTY * c.square().mean() + PENALTY * (size - 1).square()
             (slope,) = torch.autograd.grad(total, v)
             return float(total.detach()), slope.numpy()
 

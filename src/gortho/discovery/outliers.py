@@ -141,7 +141,7 @@ def _at_one_end(sizes: Tensor, found: np.ndarray) -> bool:
     return bool(min(test.pvalue for test in tests) < BY_CHANCE / sizes.shape[1])
 
 
-def told(posed: Posed, kept: Posed) -> list[str]:
+def outlier_notices(posed: Posed, kept: Posed) -> list[str]:
     """The notice on outliers, where there are some: what was posed, and what was kept of it."""
     y, rest = (s.y.reshape(len(s), -1).norm(dim=1) for s in (posed.everyone, kept.everyone))
     count, named = len(y) - len(rest), ""

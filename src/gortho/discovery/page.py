@@ -7,12 +7,12 @@ import numpy as np
 from gortho.discovery.result import Discovery
 from gortho.formulas import Formula
 from gortho.formulas.writing import TEXT, Writer, body
-from gortho.report import ErrorRow, FormulaRows, ProfileRow, ReportData, RestartRow, TwinRow
+from gortho.report import FormulaRows, ReportData, RestartRow, TwinRow
 from gortho.report.words import spoken
 
 CONFIDENCE_NOTE = (
-    "Confidence is the chance that the signature is right, from bootstrap errors of the eigenvalues, the refits' votes "
-    "and what the predictor leaves unexplained; the calibration benchmark compares it with how often it was right."
+    "This is how often answers with such evidence were right in the benchmarks. It depends on what is left "
+    "unexplained, on how far the refits scatter, and on whether the form is broken a little."
 )
 
 
@@ -82,7 +82,7 @@ def report_data(found: Discovery) -> ReportData:
         output=found.output,
         true=None if found.held_out is None else found.held_out[0],
         predicted=None if found.held_out is None else found.held_out[1],
-        errors=[ErrorRow(p.model, p.mse, p.relative_mse, p.parameters, p.note) for p in found.peers],
+        errors=list(found.peers),
         twins=_twins(found),
         free_p=None if e is None else e.typical.p,
         defect=None if e is None else (found.defect.low, found.defect.high),
@@ -91,7 +91,7 @@ def report_data(found: Discovery) -> ReportData:
         tolerance=found.provenance.tolerance,
         classes=[str(c) for c in found.classes],
         violation="" if found.violation is None else str(found.violation),
-        profiles=[] if found.violation is None else [ProfileRow(**vars(p)) for p in found.violation.profiles],
+        profiles=[] if found.violation is None else list(found.violation.profiles),
         boosts=np.array(list(found.certificate)) if found.certificate else None,
         equivariance_errors=np.array(list(found.certificate.values())) if found.certificate else None,
         unconstrained_equivariance_errors=np.array(list(found.free_certificate.values()))

@@ -57,9 +57,8 @@ class Posed:
 
     @classmethod
     def _in_frame(cls, given: Parts, known: Survey | None, numbers: Tensor | None) -> Posed:
-        x_unit, y_unit = (
-            given.train.indicators().units
-        )  # first of all, so that no square leaves the range of float64
+        # First of all, so that no square leaves the range of float64.
+        x_unit, y_unit = given.train.indicators().units
         scaled = [
             part.indicators().in_units(x_unit, y_unit)
             for part in (given.train, given.validation, given.held_out)

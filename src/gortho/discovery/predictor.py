@@ -13,10 +13,12 @@ import torch
 from gortho.checkpoints import Ended, History
 from gortho.discovery.clock import Clock
 from gortho.discovery.models import paired_p, squared_errors
+from gortho.discovery.process import Process
 from gortho.discovery.projection import LEAST_DAMPING, Projection
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.invariants import Committee
+from gortho.nn.process import ProcessCoefficients
 from gortho.reps import Rep, as_rep
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
@@ -46,6 +48,7 @@ class Kind(enum.StrEnum):
     POLYNOMIAL = "a short polynomial of the invariants"
     NETWORK = "a network of the invariants"
     COMMITTEE = "the mean of several networks of the invariants"
+    PROCESS = "a Gaussian process of the invariants"
 
 
 @dataclass(frozen=True)
@@ -66,14 +69,19 @@ class Fitted:
     kind: Kind
     options: dict[str, Any]
     ended: Ended = Ended.DONE
+    process: Process | None = None  # where the network is the mean of one
 
 
 def build_network(form: QuadraticForm | None, output: Any, options: dict[str, Any]) -> EquivariantNet:
     """The predictor's architecture around a frozen form, or the symmetry among the options, in float64."""
     options = dict(options)
-    wider = options.pop("symmetry", None)
+    wider, process = options.pop("symmetry", None), options.pop("process", None)
     what = form if wider is None else Symmetry.from_json(wider)
-    return EquivariantNet(what, output=as_rep(output), **options).double().eval()
+    net = EquivariantNet(what, output=as_rep(output), **options)
+    if process is not None:
+        scalars = net.points * net.point_scalars + net.sample_scalars
+        net.coefficients = ProcessCoefficients(net.points, scalars, n=net.n, **process)
+    return net.double().eval()
 
 
 def fit_network(

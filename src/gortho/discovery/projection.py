@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gortho.discovery.family import Design, Family, Standard
+from gortho.discovery.design import Design
+from gortho.discovery.family import Family, Standard
 from gortho.discovery.spectral import symmetric_basis
 from gortho.nn.tuples import SOFT
 from gortho.samples.frame import unit_form

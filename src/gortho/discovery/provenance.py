@@ -11,17 +11,6 @@ from gortho.forms import QuadraticForm
 
 
 @dataclass(frozen=True)
-class Peer:
-    """One row of the table of held-out errors."""
-
-    model: str
-    mse: float
-    relative_mse: float
-    parameters: int
-    note: str = ""
-
-
-@dataclass(frozen=True)
 class Restart:
     """Where one start of the search ended: its form, in the given coordinates, and the error to expect there."""
 

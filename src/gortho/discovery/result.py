@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,12 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.stats import t as student_t
-from torch import Tensor
 
-from gortho.discovery import display, symbolic
+from gortho.discovery import display, symbolic, words
 from gortho.discovery.classes import LEAST_PROBABILITY
 from gortho.discovery.defect import Defect
-from gortho.discovery.provenance import Peer, Provenance, Restart
+from gortho.discovery.provenance import Provenance, Restart
 from gortho.discovery.verdict import Evidence, Verdict
 from gortho.discovery.violation import Violation
 from gortho.discovery.wider_value import Wider
@@ -25,16 +23,14 @@ from gortho.files import write_whole
 from gortho.forms import QuadraticForm
 from gortho.formulas import Formula
 from gortho.nn.framed import InFrame
-from gortho.report.words import moves, spoken, with_interval
+from gortho.report.data import Peer
+from gortho.report.words import spoken
 from gortho.samples.door import as_tuples, by_name, split_scalars
 from gortho.samples.spaces import are_spaces, side_by_side
 from gortho.skew import SkewForm
 from gortho.symmetry import Symmetry
 from gortho.testing import equivariance_error
 from gortho.training import predict
-
-#: Columns of the sentences in the printed answer.
-WIDTH = 96
 
 
 class NotAccepted(UserWarning):
@@ -47,7 +43,7 @@ class Discovery:
 
     Attributes:
         verdict: `Verdict.FOUND`, `NONE` or `UNDERDETERMINED`; ``reason`` and ``advice`` say why and what to do.
-        confidence: probability that the signature is right (see `gortho.discovery.verdict.confidence`).
+        confidence: how often answers with such evidence were right (see `gortho.discovery.verdict.confidence`).
         candidate: the best form there is, whatever the verdict; ``form`` is the same, but only when FOUND.
         entry_errors, eigenvalue_errors: standard errors from refits; `intervals` and `eigenvalue_intervals` are made
             of them.
@@ -240,57 +236,14 @@ class Discovery:
 
     def headline(self) -> str:
         """The verdict in one sentence."""
-        if self.verdict is Verdict.FOUND and (self.candidate is not None or self.wider is not None):
-            sure = (
-                f"confidence {100 * self.confidence:.0f} %"
-                if self.confidence < 0.995
-                else "confidence above 99 %"
-            )
-            how = "nearly respects" if self.approximate else "respects"
-            if self.wider is not None:
-                return f"The data {how} {self.wider.name(self.interval_factor)} ({sure})."
-            assert self.candidate is not None
-            return f"The data {how} a quadratic form with group {spoken(self.candidate.group_name)} ({sure})."
-        return {
-            Verdict.NONE: "The data does not respect any quadratic form.",
-            Verdict.UNDERDETERMINED: "The data cannot tell whether, or which, quadratic form it respects.",
-            Verdict.FOUND: "",
-        }[self.verdict]
+        return words.headline(self)
 
     def exactly(self) -> str:
         """How exactly the form is kept, in words."""
-        words = str(self.defect)
-        return (
-            words.replace("of the variance", "of the log loss that is explained") if self.classes else words
-        )
+        return words.exactly(self)
 
     def __str__(self) -> str:
-        lines = [f"{self.verdict.name}: {self.headline()}"]
-        if law := self.law():
-            label = "law" if self.verdict is Verdict.FOUND else "best candidate, not accepted"
-            lines.append(f"  {label}: {law}   [{self.group_of_law}]")
-        if self.candidate is not None:
-            lines.append(f"  {self._eigenvalue_words()}")
-        if self.formula is not None:
-            first, *more = self.formula.lines()
-            lines += [_sentences(f"  formula: {first}"), *(_sentences(f"    {line}") for line in more)]
-        if self.wider is not None:
-            lines += [_sentences(f"  {line}") for line in self.wider.lines(self.interval_factor)]
-        if self.evidence is not None:
-            lines.append(f"  how exactly: {self.exactly()}")
-        lines += [_sentences(f"  why: {self.reason}"), _sentences(f"  next: {self.advice}")]
-        for peer in self.peers:
-            if self.classes:
-                told = f"log loss, {peer.model}: {peer.mse:.3g} ({peer.relative_mse:.0%} of that of class frequencies)"
-            else:
-                told = f"error, {peer.model}: {peer.relative_mse:.2e} of the variance (MSE {peer.mse:.2e})"
-            lines.append(f"  held-out {told}")
-        if self.certificate:
-            boost, error = next(reversed(self.certificate.items()))
-            how = "" if self.candidate is None else f" ({moves(self.candidate.signature, boost)})"
-            lines.append(f"  equivariance error of the predictor{how}: {error:.1e}")
-        lines += [_sentences(f"  note: {notice}") for notice in self.notices]
-        return "\n".join(lines)
+        return words.text(self)
 
     @property
     def group_of_law(self) -> str:
@@ -299,17 +252,6 @@ class Discovery:
             assert self.symmetry is not None
             return self.symmetry.group_name
         return "" if self.candidate is None else spoken(self.candidate.group_name)
-
-    def _eigenvalue_words(self) -> str:
-        assert self.candidate is not None
-        values = self.candidate.eigenvalues.numpy()
-        values = np.where(np.abs(values) < self.candidate.tolerance * np.abs(values).max(), 0.0, values)
-        half = None if self.eigenvalue_errors is None else self.interval_factor * self.eigenvalue_errors
-        known = half is not None and bool(np.isfinite(half).all())
-        halves = half if half is not None and known else np.full(len(values), math.nan)
-        pairs = [with_interval(float(v), float(h), digits=1) for v, h in zip(values, halves)]
-        text = ", ".join(f"{v} ± {h[1:]}" if known else v for v, h in pairs).replace("−", "-")
-        return f"eigenvalues (± 95 %): {text}" if known else f"eigenvalues: {text} (error bars not computed)"
 
     def __repr__(self) -> str:
         return display.short(self)
@@ -370,32 +312,6 @@ class Discovery:
 
         The exported model takes float64 tensors x ``(batch, p, n)`` and the scalars, if any; any batch size works.
         """
-        net, path = self._network(), Path(path)
-        example: list[Tensor] = [torch.randn(4, net.points, net.n, dtype=torch.float64)]
-        names = ["x"]
-        if net.point_scalars:
-            example.append(torch.randn(4, net.points, net.point_scalars, dtype=torch.float64))
-            names.append("point_scalars")
-        if net.sample_scalars:
-            example.append(torch.randn(4, net.sample_scalars, dtype=torch.float64))
-            names.append("sample_scalars")
-        size = torch.export.Dim("batch", min=1)
-        program = torch.export.export(
-            net, (), dict(zip(names, example)), dynamic_shapes={name: {0: size} for name in names}
-        )
-        if path.suffix == ".pt2":
-            torch.export.save(program, path)
-        elif path.suffix == ".onnx":
-            try:
-                exported = torch.onnx.export(program, dynamo=True, verbose=False)
-                assert exported is not None  # it is None for files that torch writes itself
-                exported.save(path)
-            except ModuleNotFoundError as error:
-                raise ImportError(f"ONNX export needs {error.name}: pip install 'gortho[export]'") from None
-        else:
-            raise ValueError(f"{path.name}: choose the suffix .pt2 (torch.export) or .onnx")
-        return path
+        from gortho.discovery.exporting import export
 
-
-def _sentences(text: str) -> str:
-    return textwrap.fill(text, WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+        return export(self._network(), Path(path))

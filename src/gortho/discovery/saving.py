@@ -6,37 +6,26 @@ import hashlib
 import json
 import os
 import shutil
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as tensor_bytes
 from torch import Tensor
 
-from gortho.discovery.predictor import Kind, build_network
-from gortho.discovery.provenance import Peer, Provenance, Restart, Source
+from gortho.discovery.predictor import build_network
 from gortho.discovery.result import Discovery
-from gortho.discovery.targets import Errors
-from gortho.discovery.verdict import Verdict, evidence_from
-from gortho.discovery.violation import violation_from
-from gortho.discovery.wider_value import Wider
 from gortho.files import write_whole
 from gortho.forms import QuadraticForm
-from gortho.formulas import Formula
 from gortho.nn.framed import InFrame
+from gortho.stored import restored, stored
 
 FORMAT = "gortho discovery 5"
 FILE = "discovery.json"
 #: Bytes that must be free before a search whose run is to be saved: more than a run takes.
 ROOM = 20_000_000
-#: Fields that JSON takes as they are.
-PLAIN = (
-    "reason", "advice", "confidence", "output", "names", "refits", "network_options", "notices", "columns",
-    "classes",
-)  # fmt: skip
 #: Fields that runs of this format need not have: they came later.
 LATER = {"formula"}
 #: Parts of a stored network that follow from the form.
@@ -68,7 +57,8 @@ def save(found: Discovery, directory: Path) -> Path:
     """
     directory.mkdir(parents=True, exist_ok=True)
     before = _weights_named_in(directory)
-    content = _as_json(found)
+    content = {"format": FORMAT, **stored(replace(found, network=None))}
+    del content["network"]
     weights = _network_bytes(found)
     if weights is not None:
         digest = hashlib.sha256(weights).hexdigest()
@@ -129,7 +119,9 @@ def _network(path: Path, digest: str, found: Discovery) -> InFrame:
 
 def _writer(content: dict[str, Any]) -> str:
     try:
-        return f"gortho {content['provenance']['versions']['gortho']}"
+        # Runs of 0.1.0 have facts.
+        versions = content["facts"] if "facts" in content else content["provenance"]["versions"]
+        return f"gortho {versions['gortho']}"
     except (KeyError, TypeError):
         return "an unknown version of gortho"
 
@@ -148,28 +140,6 @@ def _weights_named_in(directory: Path) -> str | None:
         return None
 
 
-def _as_json(found: Discovery) -> dict[str, Any]:
-    p = found.provenance
-    content: dict[str, Any] = {
-        "format": FORMAT,
-        "verdict": found.verdict.name,
-        "candidate": None if found.candidate is None else json.loads(found.candidate.to_json()),
-        "entry_errors": None if found.entry_errors is None else found.entry_errors.tolist(),
-        "eigenvalue_errors": None if found.eigenvalue_errors is None else found.eigenvalue_errors.tolist(),
-        "evidence": None if found.evidence is None else asdict(found.evidence),
-        "violation": None if found.violation is None else asdict(found.violation),
-        "peers": [asdict(peer) for peer in found.peers],
-        "certificate": list(found.certificate.items()),
-        "free_certificate": list(found.free_certificate.items()),
-        "restarts": [vars(r) | {"form": json.loads(r.form.to_json())} for r in found.restarts],
-        "held_out": None if found.held_out is None else [part.tolist() for part in found.held_out],
-        "wider": None if found.wider is None else found.wider.as_json(),
-        "formula": None if found.formula is None else found.formula.as_json(),
-        "provenance": asdict(p) | {"errors": p.errors.name, "predictor": p.predictor and p.predictor.name},
-    }
-    return content | {name: getattr(found, name) for name in PLAIN}
-
-
 def _of_json(content: dict[str, Any], path: Path) -> Discovery:
     known = {field.name for field in fields(Discovery)} - {"network"}
     for told, names in (("has no", known - set(content) - LATER), ("holds", set(content) - known)):
@@ -178,47 +148,11 @@ def _of_json(content: dict[str, Any], path: Path) -> Discovery:
                 f"{path} {told} {', '.join(sorted(names))}: {_writer(content)} wrote it, make it again"
             )
     try:
-        candidate, evidence, seen = content["candidate"], content["evidence"], content["violation"]
-        made: dict[str, Any] = {
-            "candidate": None if candidate is None else _form(candidate),
-            "verdict": Verdict[content["verdict"]],
-            "evidence": None if evidence is None else evidence_from(evidence),
-            "violation": None if seen is None else violation_from(seen),
-            "peers": tuple(Peer(**peer) for peer in content["peers"]),
-            "restarts": tuple(Restart(**(r | {"form": _form(r["form"])})) for r in content["restarts"]),
-            "wider": None if content["wider"] is None else Wider.of_json(content["wider"]),
-            "provenance": _provenance(content["provenance"]),
-        }
-        law = content.get("formula")
-        made["formula"] = None if law is None else Formula.of_json(law)
-        for name in ("names", "notices", "columns", "classes"):
-            made[name] = tuple(content[name])
-        for name in ("certificate", "free_certificate"):
-            made[name] = {float(b): float(e) for b, e in content[name]}
-        for name in ("entry_errors", "eigenvalue_errors"):
-            made[name] = None if content[name] is None else np.array(content[name])
-        if content["held_out"] is not None:
-            made["held_out"] = tuple(np.array(part) for part in content["held_out"])
-        return Discovery(**content | made)
-    except (KeyError, TypeError) as error:
+        return restored(content, Discovery)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(
             f"{path} is not a saved discovery: {_writer(content)} wrote it ({error!r})"
         ) from None
-
-
-def _form(content: dict[str, Any]) -> QuadraticForm:
-    return QuadraticForm.from_json(json.dumps(content))
-
-
-def _provenance(content: dict[str, Any]) -> Provenance:
-    source = content["source"]
-    if source is not None:
-        columns = {part: tuple(names) for part, names in source["columns"].items()}
-        source = Source(source["file"], columns)
-    kind = content["predictor"]
-    return Provenance(
-        **content | {"errors": Errors[content["errors"]], "predictor": kind and Kind[kind], "source": source}
-    )
 
 
 def _network_bytes(found: Discovery) -> bytes | None:

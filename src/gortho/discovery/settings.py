@@ -9,16 +9,16 @@ from gortho import checks
 
 @dataclass(frozen=True)
 class Settings:
-    """Sizes of the work; the defaults are what the benchmarks were run with.
+    """Size of the search; the benchmarks were run with the defaults.
 
     Attributes:
-        starts: random forms that the scan begins with, beside those that the data suggest.
-        generations: rounds of the scan.
-        finalists: how many ends of the search are looked at with the large family.
-        refits: resamples that the errors of the form come from.
-        predictor_steps: steps of Adam of the final predictor, after which come second-order ones.
+        starts: number of random forms that the scan begins with, besides those that the data suggest.
+        generations: number of rounds of the scan.
+        finalists: number of ends of the search that are refined with the large family.
+        refits: number of resamples that the errors of the form come from.
+        predictor_steps: Adam steps of the final predictor, before second-order ones.
         members: more than one: the final predictor is refitted this many times on all samples, and averaged.
-        workers: processes that starts and refits run on; the answer does not depend on how many.
+        workers: number of processes for starts and refits; the answer does not depend on it.
         given_axes: whether plain forms in the given coordinates are among the starts.
     """
 

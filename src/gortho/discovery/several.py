@@ -18,7 +18,7 @@ from gortho.discovery.verdict import Evidence, Verdict
 from gortho.discovery.wider import tried
 from gortho.discovery.wider_answer import wider_answer
 from gortho.discovery.wider_claim import Claim
-from gortho.discovery.wider_claims import spaces_name
+from gortho.discovery.wider_claims import Asked, spaces_name
 from gortho.discovery.wider_search import first_look, last_look
 from gortho.samples.errors import DataError
 from gortho.samples.frame import Frame
@@ -65,7 +65,7 @@ def posed_by_space(
 
 def discover_several(
     samples: Samples,
-    spaces: tuple[int, ...],
+    asked: Asked,
     dims: tuple[int, ...],
     settings: Settings,
     seed: int,
@@ -74,7 +74,12 @@ def discover_several(
     tolerance: float,
 ) -> Discovery:
     """The verdict on a form for each kind of vector."""
-    ends = []
+    if samples.classes or samples.set_like or asked.axial or asked.odd:
+        raise ValueError(
+            "vectors of different dimension are supported for numbers, ordered and polar vectors: leave out "
+            "classes, set_like, axial and odd outputs"
+        )
+    ends, spaces = [], asked.spaces
     with clock.stage("search"):
         for output in output_spaces(samples, dims):
             posed = posed_by_space(samples, spaces, dims, output, seed)

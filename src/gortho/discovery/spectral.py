@@ -66,9 +66,8 @@ def _jacobians(f: Callable[[Tensor], Tensor], X: Tensor) -> tuple[Tensor, Tensor
         raise TypeError(
             "f must be a differentiable torch function of x: its output does not depend on x through autograd"
         )
-    columns = y.reshape(len(y), -1).unbind(
-        1
-    )  # samples are independent, so one backward serves a whole column
+    # Samples are independent, so one backward serves a whole column.
+    columns = y.reshape(len(y), -1).unbind(1)
     rows = [torch.autograd.grad(c.sum(), x, retain_graph=True)[0] for c in columns]
     return y.detach(), torch.stack(rows, dim=1).reshape(*y.shape, *X.shape[1:]).detach()
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -93,6 +94,11 @@ class Comparison:
     left: Tensor  # what the best twin leaves over of the held-out targets
     complete: bool  # whether every model had its full effort
 
+    def evidence(self) -> dict[str, Any]:
+        """What `Evidence` keeps of it."""
+        kept = ("own_unexplained", "everyone", "others", "given", "worst", "worst_share", "complete")
+        return {name: getattr(self, name) for name in kept} | {"twin": self.twin.name, "free": self.free.name}
+
 
 def compare(
     fitted: Fitted,
@@ -150,6 +156,12 @@ def compare(
     # A model that was cut short says what it can, but is not one of the same effort.
     done = ended is not Ended.STOPPED and not clock.over()
     return measured(predictor, twins, free, direct, plain, parts, done, given)
+
+
+def with_predictor(c: Comparison, fitted: Fitted, parts: Parts) -> Comparison:
+    """The same comparison, with the errors of a predictor that came after it in those of the first one's place."""
+    values = [predict(fitted.network, *s.inputs).double() for s in (parts.validation, parts.held_out)]
+    return replace(c, own=_model("equivariant", parts, values, fitted.network))
 
 
 def _side(

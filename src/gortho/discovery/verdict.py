@@ -10,7 +10,6 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -156,14 +155,6 @@ class Evidence:
         return float(np.median(self.refit_distances)) if self.refit_distances else math.inf
 
 
-def evidence_from(content: dict[str, Any]) -> Evidence:
-    """The evidence as `dataclasses.asdict` wrote it."""
-    measured = {name: content[name] and Measured(**content[name]) for name in ("everyone", "others", "given")}
-    rows = {name: tuple(content[name]) for name in ("worst", "refit_distances")}
-    noise = content["noise"] and Noise(**content["noise"])
-    return Evidence(**content | measured | rows | {"noise": noise})
-
-
 def percent(share: float) -> str:
     """A share for a sentence: 760 %, 12 %, 0.3 %, below 0.01 %."""
     if share < NO_ERROR:
@@ -209,8 +200,23 @@ def few_samples(e: Evidence, sizes: np.ndarray, rows: list[int] | None) -> str:
     )
 
 
-def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> tuple[Verdict, str, str]:
-    """Verdict, reason and advice, in plain words."""
+Judged = tuple[Verdict, str, str]  # with reason and advice
+
+
+def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> Judged:
+    """Verdict, reason and advice, in plain words: the first ground that speaks against FOUND, or FOUND."""
+    found, free = _told(e, group_name)
+    return (
+        _nothing_explained(e)
+        or _contradicted(e, f"{found}, {free}", tolerance)
+        or _too_much_left(e, f"{found}, {free}")
+        or _not_pinned_down(e, found)
+        or _found(e, f"{found}, {free}", tolerance)
+    )
+
+
+def _told(e: Evidence, group_name: str) -> tuple[str, str]:
+    """What the best models of the invariants, and of the coordinates, leave."""
     m, few = e.typical, ""
     if e.few_rule:
         few = f"Without the worst {len(e.worst)} of {e.held_out} held-out samples (see the note), "
@@ -223,7 +229,11 @@ def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> tuple[V
         found = found.replace("variance", "log loss of the class frequencies")
         found = found.replace(f"leaves {percent(m.unexplained)} of", f"leaves {_of_all(m.unexplained)} of")
     left = _of_all(m.free_unexplained) if e.classes else percent(m.free_unexplained)
-    free = f"the best model of the coordinates ({e.free}) {left}"
+    return found, f"the best model of the coordinates ({e.free}) {left}"
+
+
+def _nothing_explained(e: Evidence) -> Judged | None:
+    m = e.typical
     if min(m.unexplained, m.free_unexplained) > NOTHING_EXPLAINED:
         return (
             Verdict.UNDERDETERMINED,
@@ -236,56 +246,68 @@ def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> tuple[V
             ),
             "Check that y belongs to x, row by row, and is not mostly noise; more samples help only then.",
         )
+    return None
+
+
+def _contradicted(e: Evidence, found: str, tolerance: float) -> Judged | None:
+    """Models of the coordinates are better, or may be."""
     if e.broken is not None and e.broken.gain > tolerance:
         if e.broken.gain < CLEAR_GAIN * e.broken.unexplained or (
             e.broken.free_unexplained > max(MAX_FREE, OVERWHELMING * e.broken.unexplained) and not e.classes
         ):
             return (
                 Verdict.UNDERDETERMINED,
-                f"{found}, {free}: this may be a broken form, or one that the search has missed, or what the models "
+                f"{found}: this may be a broken form, or one that the search has missed, or what the models "
                 "of the invariants have not learnt.",
                 "Give more samples, or less noisy ones; if a direction, an origin or a quantity is missing, pass it.",
             )
         return (
             Verdict.NONE,
-            f"{found}, {free}: the targets depend on more than the inner products of a form.",
-            "Look whether a direction, an origin or a further quantity breaks the symmetry: pass it as a scalar or "
+            f"{found}: the targets depend on more than the inner products of a form.",
+            "Check whether a direction, an origin or a further quantity breaks the symmetry: pass it as a scalar or "
             "as one more vector, choose another output type, or use an unconstrained model.",
         )
     if e.doubtful(tolerance):
         return (
             Verdict.UNDERDETERMINED,
-            f"{found}, {free}: the latter seem better, but these samples leave it open whether they are.",
+            f"{found}: the latter seem better, but these samples leave it open whether they are.",
             "Give more samples, or less noisy ones; if a direction, an origin or a quantity is missing, pass it.",
         )
     if e.spoiled(tolerance):
         return (
             Verdict.UNDERDETERMINED,
-            f"{found}, {free}; but with these samples the former leaves {percent(e.everyone.unexplained)}, the latter "
+            f"{found}; but with these samples the former leaves {percent(e.everyone.unexplained)}, the latter "
             f"{percent(e.everyone.free_unexplained)}: they may break the form, or lie where models of the invariants "
             "have not learnt enough.",
             "Look at the samples that the note names; if nothing is wrong with them, give more of their kind.",
         )
+    return None
+
+
+def _too_much_left(e: Evidence, found: str) -> Judged | None:
     # Labels leave much to chance, whatever the form; but it must explain something.
     if e.left_over > (NOTHING_EXPLAINED if e.classes else MAX_UNEXPLAINED):
         return (
             Verdict.UNDERDETERMINED,
-            f"{found}, {free}: too much is left over to tell noise from a broken form.",
+            f"{found}: too much is left over to tell noise from a broken form.",
             "Give more samples or less noisy targets; if a quantity is missing, pass it as a scalar."
             + ("" if e.classes else " Where the errors of y are known, give them (y_error)."),
         )
     if not e.complete:
         return (
             Verdict.UNDERDETERMINED,
-            f"{found}, {free}, which the time budget cut short: whether it would do better is open.",
+            f"{found}, which the time budget cut short: whether it would do better is open.",
             "Give a larger time budget, or none.",
         )
-    alone = e.near_best == 1
-    pinned = e.agreeing > 0.5 * e.near_best
-    if not pinned or e.spread > MAX_SPREAD:
+    return None
+
+
+def _not_pinned_down(e: Evidence, found: str) -> Judged | None:
+    """Other forms, or other signs, do as well."""
+    if e.agreeing <= 0.5 * e.near_best or e.spread > MAX_SPREAD:
         ends = (
             "no other restart came as close as the best"
-            if alone
+            if e.near_best == 1
             else f"{e.agreeing} of {e.near_best} equally good restarts end at this one"
         )
         return (
@@ -301,27 +323,28 @@ def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> tuple[V
             "errors from zero), and with it the group: the targets hardly depend on one direction.",
             "Give samples that vary more along the direction of the smallest eigenvalue, or less noisy targets.",
         )
+    return None
+
+
+def _found(e: Evidence, found: str, tolerance: float) -> Judged:
+    """The form is FOUND, unless answers on such grounds were mostly wrong."""
     lenient = e.broken is not None and tolerance > TOLERANCE  # asked for what was not calibrated
     if confidence(e, Verdict.FOUND) < LEAST_CONFIDENT and not lenient:
         return (
             Verdict.UNDERDETERMINED,
-            f"{found}, {free}; refits to resamples differ by {e.spread:.2g} in the median. Of answers on such grounds, "
+            f"{found}; refits to resamples differ by {e.spread:.2g} in the median. Of answers on such grounds, "
             "more were wrong than right.",
             "Give more samples or less noisy targets; if a quantity is missing, pass it as a scalar.",
         )
-    singular = (
-        f" It does not see {e.zero_directions} of the directions: the form is singular."
-        if e.zero_directions
-        else ""
-    )
+    blind = f" It does not see {e.zero_directions} of the directions: the form is singular."
     refits = f"refits to resamples (median distance {e.spread:.2g})"
     agreed = (
         f"no other restart came as close as the best, but {refits} agree with it"
-        if alone
+        if e.near_best == 1
         else f"{e.agreeing} of {e.near_best} equally good restarts and {refits} agree on the form"
     )
     return (
         Verdict.FOUND,
-        f"{found}, {free}; {agreed}.{singular}",
+        f"{found}; {agreed}.{blind if e.zero_directions else ''}",
         "Predict with it, and check the predictor on new data (gortho check).",
     )

@@ -10,13 +10,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from gortho.discovery.posed import Posed
 from gortho.discovery.twins import Comparison
+from gortho.report.data import Profile
 
 #: A pattern is told where it makes up this share of what is left over.
 TOLD = 0.1
@@ -30,17 +30,6 @@ BINS = 12
 ROWS_FOR_EACH = 4
 #: Directions of more coordinates than this are told by their largest ones.
 SHOWN = 6
-
-
-@dataclass(frozen=True)
-class Profile:
-    """Means of what is left over, with standard errors, against one quantity; and its share by these means alone."""
-
-    name: str
-    share: float
-    at: tuple[float, ...]
-    means: tuple[float, ...]
-    errors: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -181,13 +170,3 @@ def _invariants(posed: Posed, A: Tensor) -> list[tuple[str, np.ndarray]]:
         return [("q(x)", gram[:, 0, 0])]
     pairs = itertools.combinations_with_replacement(range(points), 2)
     return [(f"q of {i}, {j}" if i < j else f"q of vector {i}", gram[:, i, j]) for i, j in pairs]
-
-
-def violation_from(content: dict[str, Any]) -> Violation:
-    """A violation as `dataclasses.asdict` wrote it."""
-    profiles = tuple(
-        Profile(p["name"], p["share"], *(tuple(p[key]) for key in ("at", "means", "errors")))
-        for p in content["profiles"]
-    )
-    lists = {name: tuple(content[name]) for name in ("direction", "names")}
-    return Violation(**content | lists | {"profiles": profiles})

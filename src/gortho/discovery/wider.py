@@ -115,7 +115,7 @@ def widen(
     if not ends:
         return opened
     left = ", ".join(f"{end.claim.name} {percent(end.error / parts.validation.variance)}" for end in ends)
-    said = "wider symmetries do not hold, either" if opened is found else "wider symmetries were tried, too"
+    said = "wider symmetries do not hold either" if opened is found else "wider symmetries were tried, too"
     reasons = [trial for trial in trials if opened is found or trial.reason != opened.reason]
     return replace(
         opened,
@@ -217,19 +217,7 @@ def tried(
         end = replace(end, theta=moved, degree=fitted.options["degree"])
     end = replace(end, theta=representative(claim, claim.gauged(end.theta, n), n))
     c = compare_wide(end, fitted, parts, plain, seed=seed, clock=clock, given=posed.measured)
-    evidence = replace(
-        before,
-        own_unexplained=c.own_unexplained,
-        twin=c.twin.name,
-        free=c.free.name,
-        everyone=c.everyone,
-        others=c.others,
-        given=c.given,
-        worst=c.worst,
-        worst_share=c.worst_share,
-        complete=c.complete,
-        zero_directions=0,
-    )
+    evidence = replace(before, zero_directions=0, **c.evidence())
     refits: list[Tensor] = []
     if evidence.broken is None or evidence.broken.gain <= tolerance:
         whole = claim.of(Samples.cat([parts.train, parts.validation]).rows(slice(0, SEARCH_SAMPLES)))

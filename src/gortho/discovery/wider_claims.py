@@ -52,7 +52,7 @@ class Asked:
         kinds = tuple(int(s) for s in (() if spaces is None else spaces))
         if kinds and (len(kinds) != points or set(kinds) != set(range(max(kinds) + 1))):
             raise ValueError(
-                f"spaces = {list(kinds)} for {points} vectors: give the number of its form, from 0 on, for each vector"
+                f"spaces = {list(kinds)} for {points} vectors: give the index of its form, from 0, for each vector"
             )
         return cls(frozenset(wanted), places, kinds, any(part.odd for part in rep.parts))
 

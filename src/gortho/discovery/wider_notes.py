@@ -16,7 +16,7 @@ from gortho.samples.values import Samples
 NOTED = 5_000
 #: Vectors are null where their squares are below this share of the other products.
 NULL = 0.01
-TRANSLATIONS = "only differences of the vectors matter: the law does not change with translations, either"
+TRANSLATIONS = "only differences of the vectors matter: the law is invariant under translations, too"
 
 
 def differences(samples: Samples) -> Samples | None:

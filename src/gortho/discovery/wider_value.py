@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -91,16 +90,3 @@ class Wider:
 
     def _vectors(self, space: int) -> str:
         return listed([f"x{i + 1}" for i, other in enumerate(self.symmetry.spaces) if other == space])
-
-    def as_json(self) -> dict[str, Any]:
-        """Values that JSON takes; `of_json` reads them back."""
-        return vars(self) | {"symmetry": self.symmetry.to_json()}
-
-    @classmethod
-    def of_json(cls, content: dict[str, Any]) -> Wider:
-        """Read what `as_json` wrote."""
-        content = {"map_errors": (), **content}  # older runs have none
-        rows = ("angle_errors", "origin_errors", "axial", "readings", "map_errors")
-        made: dict[str, Any] = {name: tuple(content[name]) for name in rows}
-        made["skew_errors"] = tuple(tuple(row) for row in content["skew_errors"])
-        return cls(**content | made | {"symmetry": Symmetry.from_json(content["symmetry"])})

@@ -15,8 +15,6 @@ TASKS = {
     "O5": "O5, O(5)",
     "Particle": "Particle, O(1,3)",
 }
-#: A definite and an indefinite group are told apart on these.
-QUICK_TASKS = ("synthetic", "Particle")
 TOLD = ("gortho, form told", "EMLP, group told", "gortho, wrong form told", "EMLP, wrong group told")
 ORDER = (*TOLD, "LIG", "LIG, affine", "LieGG", "MLP")
 #: What BNN's notes hold, and how the table calls it.
@@ -39,7 +37,7 @@ def jobs(seeds: int, quick: bool) -> list[Job]:
     return [
         Job(task, method, seed=seed, **size)
         for seed in seeds_of(seeds)
-        for task in (QUICK_TASKS if quick else TASKS)
+        for task in (list(TASKS)[:1] if quick else TASKS)
         for method in (*TOLD, "LIG", "BNN")
     ]
 

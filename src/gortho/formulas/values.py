@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -313,27 +313,3 @@ class Formula:
 
     def _repr_latex_(self) -> str:
         return f"${self.latex()}$"
-
-    def as_json(self) -> dict[str, Any]:
-        """Values that JSON takes; `of_json` reads them back."""
-        return asdict(replace(self, symmetry=None)) | {"symmetry": self.symmetry.to_json()}  # type: ignore[arg-type]
-
-    @classmethod
-    def of_json(cls, content: dict[str, Any]) -> Formula:
-        """Read what `as_json` wrote."""
-        names = ("vectors", "scalars", "coordinates", "rivals", "far")
-        made: dict[str, Any] = {name: tuple(content[name]) for name in names if name in content}
-        made["terms"] = tuple(_term(t) for t in content["terms"])
-        return cls(**content | made | {"symmetry": Symmetry.from_json(content["symmetry"])})
-
-
-def _term(content: dict[str, Any]) -> Term:
-    monomials = tuple(
-        Monomial(
-            tuple(Factor(**f | {s: tuple(f[s]) for s in ("left", "right")}) for f in m["factors"]),
-            m["term"],
-            tuple(tuple(leg) for leg in m["legs"]),
-        )
-        for m in content["monomials"]
-    )
-    return Term(**content | {"monomials": monomials})

@@ -45,10 +45,10 @@ def level_form(
 
     Args:
         X: points ``(N, n)``.
-        x_error: sizes of the errors of the columns to each other, one for each or one for all, where they are known;
-            without, errors are taken to be alike in all directions of the frame, in which the points vary alike (M18).
+        x_error: errors of the columns relative to each other, one for each or one for all, if known; otherwise errors
+            are taken to be equal in all directions of the frame, in which the points vary equally (M18).
         names: names of the n coordinates.
-        seed: same seed, same answer.
+        seed: the same seed gives the same answer.
 
     >>> turns = np.linspace(0, 6, 40)
     >>> found = level_form(np.stack([3 + 2 * np.cos(turns), np.sin(turns)], axis=1), names=["u", "v"])

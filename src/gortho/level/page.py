@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -91,13 +90,11 @@ def figure(found: LevelForm) -> Any:
 def page(found: LevelForm) -> str:
     """The report as one HTML page that loads nothing from anywhere else."""
     try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
         from markupsafe import Markup
 
-        from gortho import report
         from gortho.report import figures
         from gortho.report.svg import BLUE, GREY, INK, ORANGE, plot
-        from gortho.report.words import terms
+        from gortho.report.templates import template
     except ImportError as error:
         raise ImportError("the report needs jinja2 and matplotlib: pip install 'gortho[report]'") from error
     pictures: dict[str, str] = {}
@@ -117,16 +114,8 @@ def page(found: LevelForm) -> str:
         )
         if found.level:
             pictures["lengths"] = plot("lengths", "Lengths before and after", lengths)
-    environment = Environment(
-        loader=FileSystemLoader(Path(report.__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["terms"] = terms
     definite = found.form is not None and not found.form.signature.negative
-    return environment.get_template("level.html").render(
+    return template("level.html").render(
         found=found,
         badge=BADGES[found.verdict.name],
         numbers=found.numbers(),

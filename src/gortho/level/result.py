@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import textwrap
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,15 +15,12 @@ from gortho.discovery.verdict import Verdict, percent
 from gortho.files import write_whole
 from gortho.forms import QuadraticForm
 from gortho.level.evidence import LevelEvidence
-from gortho.report.words import with_interval
+from gortho.report.words import sentences, with_halves
 from gortho.samples.checks import check_inputs
 from gortho.samples.errors import DataError
+from gortho.stored import plain, restored
 
 _FORMAT = "gortho level form 1"
-#: Columns of the sentences in the printed answer.
-WIDTH = 96
-_ARRAYS = ("centre", "entry_errors", "eigenvalue_errors", "centre_errors", "points", "shown_outliers")
-_NUMBERS = ("level", "level_error", "spread_before", "spread_after")
 
 
 class Calibration(NamedTuple):
@@ -146,13 +142,12 @@ class LevelForm:
             raise ValueError(f"there is no calibration: the verdict is {self.verdict} ({self.reason})")
         if form.signature.negative:
             raise ValueError(
-                f"there is no calibration: a form of group {form.group_name} is no length; use form(x - centre)"
+                f"there is no calibration: a form of group {form.group_name} is not a length; use form(x - centre)"
             )
         A = form.matrix.numpy() / self.level
         unit = np.sqrt(A.diagonal().clip(min=np.finfo(float).tiny))
-        values, Q = np.linalg.eigh(
-            A / unit[:, None] / unit
-        )  # in like units, so that small ones are not rounded off
+        # In like units, so that small ones are not rounded off.
+        values, Q = np.linalg.eigh(A / unit[:, None] / unit)
         root = np.sqrt(values.clip(0))[:, None] * Q.T * unit
         _, sizes, V = np.linalg.svd(root)
         T = V.T * sizes @ V
@@ -188,11 +183,11 @@ class LevelForm:
         factor = self.interval_factor
         values = self.candidate.eigenvalues.numpy()
         told = {
-            "eigenvalues": _with_errors(values, factor * np.asarray(self.eigenvalue_errors)),
-            "centre": _with_errors(self.centre, factor * np.asarray(self.centre_errors)),
+            "eigenvalues": with_halves(values, factor * np.asarray(self.eigenvalue_errors)),
+            "centre": with_halves(self.centre, factor * np.asarray(self.centre_errors)),
             "level q(x - c)": "0"
             if not self.level
-            else _with_errors([self.level], [factor * self.level_error]),
+            else with_halves([self.level], [factor * self.level_error]),
         }
         if math.isfinite(self.spread_after):
             told["spread of the length"] = (
@@ -208,8 +203,8 @@ class LevelForm:
             for name, value in self.numbers().items():
                 bars = "" if name.startswith("spread") or value == "0" else " (± 95 %)"
                 lines.append(f"  {name}{bars}: {value}")
-        lines += [_sentences(f"  why: {self.reason}"), _sentences(f"  next: {self.advice}")]
-        lines += [_sentences(f"  note: {notice}") for notice in self.notices]
+        lines += [sentences(f"  why: {self.reason}"), sentences(f"  next: {self.advice}")]
+        lines += [sentences(f"  note: {notice}") for notice in self.notices]
         return "\n".join(lines)
 
     # Pictures and files
@@ -230,16 +225,8 @@ class LevelForm:
 
     def to_json(self) -> str:
         """Everything as JSON text; `from_json` reads it back."""
-        content: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        content |= {name: None if content[name] is None else content[name].tolist() for name in _ARRAYS}
-        content |= {name: content[name] if math.isfinite(content[name]) else None for name in _NUMBERS}
-        content |= {
-            "format": _FORMAT,
-            "verdict": self.verdict.name,
-            "candidate": None if self.candidate is None else json.loads(self.candidate.to_json()),
-            "evidence": None if self.evidence is None else asdict(self.evidence),
-        }
-        return json.dumps(content, indent=1)
+        content = {"format": _FORMAT, **plain(self), "verdict": self.verdict.name}
+        return json.dumps(content, indent=1, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> LevelForm:
@@ -248,17 +235,7 @@ class LevelForm:
             content = json.loads(text)
             if content.pop("format") != _FORMAT:
                 raise KeyError("format")
-            content["verdict"] = Verdict[content["verdict"]]
-            if content["candidate"] is not None:
-                content["candidate"] = QuadraticForm.from_json(json.dumps(content["candidate"]))
-            if content["evidence"] is not None:
-                content["evidence"] = LevelEvidence(**content["evidence"])
-            for name in _ARRAYS:
-                content[name] = None if content[name] is None else np.array(content[name])
-            content |= {name: math.nan for name in _NUMBERS if content[name] is None}
-            for name in ("names", "outliers", "notices"):
-                content[name] = tuple(content[name])
-            return cls(**content)
+            return restored(content, cls)
         except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
             raise ValueError(f"this is not a saved level form, or of another version ({error!r})") from None
 
@@ -289,12 +266,3 @@ def with_spreads(found: LevelForm, x: np.ndarray) -> LevelForm:
 
 def _an(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
-
-
-def _with_errors(values: Any, halves: Any) -> str:
-    pairs = [with_interval(float(v), float(h), digits=1) for v, h in zip(values, halves)]
-    return ", ".join(f"{v} ± {h[1:]}" for v, h in pairs).replace("−", "-")
-
-
-def _sentences(text: str) -> str:
-    return textwrap.fill(text, WIDTH, subsequent_indent="    ", break_on_hyphens=False)

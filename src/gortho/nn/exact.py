@@ -42,11 +42,11 @@ class EquivariantNet(nn.Module):
         point_scalars, sample_scalars: how many scalars come with each point and with each sample.
         set_like: the points have no order; renumbering them does not change the output.
         width, depth: size of the coefficient network.
-        members: so many coefficient networks, of which the mean is taken.
-        features: more than 0: coefficients are linear in fixed functions of the invariants, with about so many weights,
-            in place of a network (`gortho.nn.features`); with a degree of 0, 1 or 2, in their monomials alone.
+        members: number of coefficient networks, which are averaged.
+        features: more than 0: coefficients are linear in fixed functions of the invariants, with about this many
+            weights, in place of a network (`gortho.nn.features`); with a degree of 0, 1 or 2, in their monomials alone.
         seed: seed of the weights.
-        axial: places of the input vectors that are axial, as magnetic fields are; True for all.
+        axial: indices of the input vectors that are axial, such as magnetic fields; True for all.
         output_space: with several spaces, the one that the output transforms with.
 
     >>> import torch, gortho
@@ -90,8 +90,7 @@ class EquivariantNet(nn.Module):
             ("point_scalars", point_scalars, 0),
             ("sample_scalars", sample_scalars, 0),
         ):
-            if not isinstance(value, int) or value < least:
-                raise ValueError(f"{name} = {value!r}: give an integer of at least {least}")
+            checks.whole(value, name, least)
         symmetry = Symmetry.of(form) if isinstance(form, (Symmetry, str, SkewForm)) else None
         self.form = as_form_module(form) if symmetry is None else _form_of(symmetry, output_space)
         self.rep = as_rep(output)
@@ -106,9 +105,8 @@ class EquivariantNet(nn.Module):
         self.settings = {"width": width, "depth": depth, "seed": seed}
         #: Whether forward looks for NaN and inf; training switches it off once the whole data set is checked.
         self.check_values = True
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # the weights' seed is our own, the caller's stream is untouched
+        # The weights' seed is our own, the caller's stream is untouched.
+        with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.build(width, depth)
         parts = len(self.rep.parts)
@@ -138,7 +136,7 @@ class EquivariantNet(nn.Module):
         if symmetry is None or not symmetry.spaces:
             return
         if self.set_like:
-            raise ValueError("points of several spaces differ, so they are no set: leave out set_like")
+            raise ValueError("points of several spaces differ, so they are not a set: leave out set_like")
         symmetry.check_points(self.points)
         if odd:
             raise ValueError("axial inputs and odd outputs need a single space: leave out spaces")
@@ -278,23 +276,29 @@ class EquivariantNet(nn.Module):
 
     def _tuples(self, x: Tensor) -> Tensor:
         """Inputs, checked, as tuples ``(batch, p, n)`` about the origin."""
-        if not isinstance(x, Tensor):
-            raise TypeError(f"x is a {type(x).__name__}: give a torch tensor, e.g. torch.as_tensor(x)")
-        n = (
-            self.n if self._told is None else self._told.n
-        )  # where kinds of vectors differ, that of the longest
+        n = self.n if self._told is None else self._told.n  # of kinds that differ, the longest
+        self._require(x, "x")
         checks.require_vectors(x, n)
         if x.ndim == 2 and self.points == 1:
             x = x[:, None, :]
         if x.ndim != 3 or (x.shape[1] != self.points and not self.set_like):
             raise ValueError(f"x has shape {tuple(x.shape)}, expected (batch, {self.points}, {n})")
-        if x.dtype != self.x_scale.dtype:
+        return x if self.broken is None else self.broken.centred(x)
+
+    def _require(self, t: Tensor, what: str) -> None:
+        """Refuse what is no tensor, of another dtype, or not finite."""
+        if not isinstance(t, Tensor):
             raise TypeError(
-                f"x is {x.dtype}, the network {self.x_scale.dtype}: use net.to(x.dtype) or x.to(...)"
+                f"{what} is a {type(t).__name__}: give a torch tensor, e.g. torch.as_tensor({what})"
+            )
+        if t.dtype not in checks.FLOATS:
+            checks.as_tensor(t, what)  # says how to convert it
+        if t.dtype != self.x_scale.dtype:
+            raise TypeError(
+                f"{what} is {t.dtype}, the network {self.x_scale.dtype}: use net.to({what}.dtype) or {what}.to(...)"
             )
         if self.check_values and not torch.compiler.is_compiling():
-            checks.require_finite(x, "x")
-        return x if self.broken is None else self.broken.centred(x)
+            checks.require_finite(t, what)
 
     def _scalars(self, s: Tensor | None, what: str, shape: tuple[int, ...], shift: Tensor) -> Tensor | None:
         if s is None:
@@ -303,8 +307,7 @@ class EquivariantNet(nn.Module):
                     f"{what} is missing: the network was made with {what}={shape[-1]}, give {shape}"
                 )
             return None
-        if not isinstance(s, Tensor):
-            raise TypeError(f"{what} is a {type(s).__name__}: give a torch tensor, e.g. torch.as_tensor(...)")
+        self._require(s, what)
         if not shape[-1]:
             raise ValueError(
                 f"{what} of shape {tuple(s.shape)} were given, but the network was made without: set {what}="
@@ -312,12 +315,6 @@ class EquivariantNet(nn.Module):
             )
         if tuple(s.shape) != shape:
             raise ValueError(f"{what} has shape {tuple(s.shape)}, expected {shape}")
-        if s.dtype != self.x_scale.dtype:
-            raise TypeError(
-                f"{what} is {s.dtype}, the network {self.x_scale.dtype}: use {what}.to(net dtype)"
-            )
-        if self.check_values and not torch.compiler.is_compiling():
-            checks.require_finite(s, what)
         return (s - shift[0]) / shift[1]
 
     @torch.no_grad()
@@ -342,10 +339,8 @@ class EquivariantNet(nn.Module):
         for s, shift in ((point_scalars, self.point_shift), (sample_scalars, self.sample_shift)):
             if s is not None:
                 flat = s.flatten(0, -2)
-                shift[0], shift[1] = (
-                    flat.mean(0),
-                    torch.stack([positive(c.std(unbiased=False)) for c in flat.T]),
-                )
+                shift[0] = flat.mean(0)
+                shift[1] = torch.stack([positive(c.std(unbiased=False)) for c in flat.T])
 
 
 def _form_of(symmetry: Symmetry, space: int) -> FormModule:

@@ -181,7 +181,9 @@ class FixedSkew(nn.Module):
 
     def volumes(self, X: Tensor) -> Volumes:
         """There are no odd outputs."""
-        raise NotImplementedError("a skew form tells no left from right: every element has determinant one")
+        raise NotImplementedError(
+            "a skew form does not distinguish left from right: every element has determinant one"
+        )
 
     def matrix(self) -> Tensor:
         """The gauge-fixed ω."""

@@ -32,9 +32,8 @@ class FrameNet(EquivariantNet):
             )
         scalars = self.points * self.point_scalars + self.sample_scalars
         self.vectors = min(self.points, self.form.rank)  # more have a null remainder always
-        coordinates = (
-            self.points * self.vectors
-        )  # ⟨f_i, x_j⟩: functions of the Gram matrix, given to save learning them
+        # ⟨f_i, x_j⟩: functions of the Gram matrix, given to save learning them.
+        coordinates = self.points * self.vectors
         self.coefficients = TupleCoefficients(
             self.points,
             even_shapes(self.rep.parts, self.vectors, self.form.singular),

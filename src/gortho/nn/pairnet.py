@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gortho import checks
 from gortho.forms import QuadraticForm
 from gortho.nn import kernels
 from gortho.nn.form import FixedForm, FixedSkew, FixedVectors, LearnableForm, as_form_module
@@ -59,8 +60,7 @@ class PairNet(nn.Module):
     ):
         super().__init__()
         for name, value in (("width", width), ("pairs", pairs), ("depth", depth)):
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} = {value!r}: give an integer of at least 1")
+            checks.whole(value, name, 1)
         if references < 0:
             raise ValueError(f"references = {references}: give 0 or more")
         symmetry = Symmetry.of(form) if isinstance(form, (Symmetry, str)) else None

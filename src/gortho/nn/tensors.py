@@ -84,7 +84,7 @@ class TensorNet(EquivariantNet):
             axial=axial,
             **options,
         )
-        self.kinds, self.words, self.own_scalars = kinds, words, sample_scalars
+        self.kinds, self.words = kinds, words
         self.raising = FixedVectors(torch.linalg.inv(form.matrix))
         self.register_buffer("matrix_scale", torch.ones(len(matrices)))
 

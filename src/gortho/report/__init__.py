@@ -1,8 +1,8 @@
 """A self-contained HTML page which tells what was found, how sure it is and how well it predicts."""
 
-from gortho.report.data import ErrorRow, FormulaRows, ProfileRow, ReportData, RestartRow, TwinRow
+from gortho.report.data import FormulaRows, Peer, Profile, ReportData, RestartRow, TwinRow
 
-__all__ = ["ErrorRow", "FormulaRows", "ProfileRow", "ReportData", "RestartRow", "TwinRow", "render"]
+__all__ = ["FormulaRows", "Peer", "Profile", "ReportData", "RestartRow", "TwinRow", "render"]
 
 
 def render(data: ReportData) -> str:

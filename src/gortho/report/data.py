@@ -10,7 +10,7 @@ VERDICTS = ("FOUND", "NONE", "UNDERDETERMINED")
 
 
 @dataclass(frozen=True)
-class ErrorRow:
+class Peer:
     """The held-out error of one model."""
 
     model: str
@@ -42,7 +42,7 @@ class TwinRow:
 
 
 @dataclass(frozen=True)
-class ProfileRow:
+class Profile:
     """Means of what is left over, with standard errors, against one quantity; the share it tells by itself."""
 
     name: str
@@ -68,9 +68,8 @@ class ReportData:
     verdict: str
     headline: str
     reason: str = ""
-    beside: list[str] = field(
-        default_factory=list
-    )  # what else the symmetry has: directions, origin, other forms, maps
+    # What else the symmetry has: directions, origin, other forms, maps.
+    beside: list[str] = field(default_factory=list)
     advice: str = ""
     confidence: float = float("nan")
     confidence_note: str = ""
@@ -91,7 +90,7 @@ class ReportData:
     output: str = ""
     true: Array | None = None
     predicted: Array | None = None
-    errors: list[ErrorRow] = field(default_factory=list)  # the equivariant predictor comes first
+    errors: list[Peer] = field(default_factory=list)  # the equivariant predictor comes first
     twins: list[TwinRow] = field(default_factory=list)
     free_p: float | None = (
         None  # one-sided, of the paired test that the best free model is better than the best twin
@@ -102,11 +101,10 @@ class ReportData:
     defect_words: str = ""
     noise: str = ""  # what is known of the noise of the targets
     tolerance: float | None = None
-    classes: list[str] = field(
-        default_factory=list
-    )  # true and predicted are then rows of indicators, probabilities
+    # True and predicted are then rows of indicators, probabilities.
+    classes: list[str] = field(default_factory=list)
     violation: str = ""
-    profiles: list[ProfileRow] = field(default_factory=list)
+    profiles: list[Profile] = field(default_factory=list)
     boosts: Array | None = None
     equivariance_errors: Array | None = None
     unconstrained_equivariance_errors: Array | None = None

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gortho.report.data import ProfileRow, ReportData
+from gortho.report.data import Profile, ReportData
 from gortho.report.svg import BLUE, GREY, INK, ORANGE, decades, plot, plots
 from gortho.report.words import number, shorten
 
@@ -46,13 +46,13 @@ def defect(data: ReportData) -> str:
     return plot("defect", f"Interval of the share that the form cannot express: {interval}", draw, height=1.5)
 
 
-def profiles(rows: list[ProfileRow]) -> str:
+def profiles(rows: list[Profile]) -> str:
     """Draw what is left over, in means with two standard errors, against each quantity."""
     rows = [row for row in rows if len(row.at)][:MAX_PROFILES]
     if not rows:
         return ""
 
-    def draw(row: ProfileRow, axes: Axes) -> None:
+    def draw(row: Profile, axes: Axes) -> None:
         axes.axhline(0, color=INK, linewidth=0.8)
         told = row.share > 0.1
         axes.errorbar(

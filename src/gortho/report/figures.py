@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from gortho.forms import ZERO_TOLERANCE
-from gortho.report.data import Array, ErrorRow, ReportData, RestartRow
+from gortho.report.data import Array, Peer, ReportData, RestartRow
 from gortho.report.svg import BLUE, GREY, INK, MARKERS, ORANGE, SERIES, decades, heat, plot
 from gortho.report.words import in_like_units, motion, number, shorten, with_interval
 
@@ -134,7 +134,7 @@ def scatter(true: Array | None, predicted: Array | None) -> str:
     return plot("scatter", f"Predicted against true value for {x.size} held-out numbers", draw, height=4)
 
 
-def errors(rows: list[ErrorRow], classes: bool = False) -> str:
+def errors(rows: list[Peer], classes: bool = False) -> str:
     """Draw the held-out error of each model as a bar on a logarithmic scale, the equivariant one first."""
     what = "log loss" if classes else "mean squared error"
     if not any(np.isfinite(row.mse) and row.mse > 0 for row in rows):

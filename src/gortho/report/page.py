@@ -1,14 +1,11 @@
 """The page itself: figures and words set into the template."""
 
-from pathlib import Path
-
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from gortho.report import classified, exactly, figures
 from gortho.report.data import Array, ReportData
-from gortho.report.words import chance, number, percent, terms, with_interval
+from gortho.report.templates import template
 
 BADGES = {
     "FOUND": ("✓", "Symmetry found"),
@@ -44,21 +41,7 @@ def page(data: ReportData) -> str:
         "restarts": figures.restarts(data.restarts),
         "history": figures.history(data.history),
     }
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "number": number,
-        "percent": percent,
-        "chance": chance,
-        "terms": terms,
-        "interval": with_interval,
-    }
-    return environment.get_template("page.html").render(
+    return template("page.html").render(
         data=data,
         badge=APPROXIMATE if data.approximate else BADGES[data.verdict],
         sure=data.verdict == "FOUND" and bool(np.isfinite(data.confidence)),

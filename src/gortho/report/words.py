@@ -2,13 +2,17 @@
 
 import math
 import re
+import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.linalg import matrix_balance
 
 from gortho.report.data import Array
 
+#: Columns of a printed answer.
+WIDTH = 96
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -61,6 +65,21 @@ def with_interval(value: float, half: float, digits: int = 2) -> tuple[str, str]
     else:
         text = number(rounded, max(1, _order(rounded) - last + 1))
     return text, f"±{number(half, digits)}"
+
+
+def with_halves(values: Any, halves: Any) -> str:
+    """Values and half widths in a line of plain text.
+
+    >>> with_halves([-1.00312, 0.5], [0.0123, 0.1])
+    '-1.00 ± 0.01, 0.500 ± 0.1'
+    """
+    pairs = [with_interval(float(v), float(h), digits=1) for v, h in zip(values, halves)]
+    return ", ".join(f"{v} ± {h[1:]}" for v, h in pairs).replace("−", "-")
+
+
+def sentences(text: str) -> str:
+    """A line of a printed answer, broken where it is long."""
+    return textwrap.fill(text, WIDTH, subsequent_indent="    ", break_on_hyphens=False)
 
 
 def _order(value: float) -> int:

@@ -165,7 +165,7 @@ def as_float64(values: Any, name: str, columns: Sequence[str] | None = None) -> 
     if array.size == 0:
         raise DataError(f"{name} is empty: give at least two samples")
     if array.dtype.kind == "c" or isinstance(array[index], complex):
-        fix = "give real and imaginary parts as columns of their own"
+        fix = "give real and imaginary parts as separate columns"
     else:
         fix = "convert it to a number or drop its column or row"
     value = array[index]

@@ -186,10 +186,10 @@ def enter(
     else:
         targets, rep = as_targets(targets, output, n)
     if output == "scalar" and flat:
-        notices.append(f"y has {n} columns, as x has: did you mean output='vector'?")
+        notices.append(f"y has {n} columns, like x: did you mean output='vector'?")
     if x.shape[1] > MANY_POINTS:
         notices.append(
-            f"samples of {x.shape[1]} vectors take long: fewer, or sums of them, may tell the same form"
+            f"samples of {x.shape[1]} vectors take long: fewer, or sums of them, may show the same form"
         )
     if not called.coordinates and raw.ndim == 2:
         called = replace(called, coordinates=tuple(map(str, names or ())))
@@ -238,7 +238,7 @@ def hopeless(samples: Samples) -> tuple[str, str] | None:
     if len(samples) < MIN_SAMPLES:
         return (
             f"{len(samples)} samples are too few to fit a predictor and to test it on others.",
-            f"Give at least {MIN_SAMPLES} samples, better some hundreds; a form in {n} dimensions has "
+            f"Give at least {MIN_SAMPLES} samples, preferably several hundred; a form in {n} dimensions has "
             f"{n * (n + 1) // 2 - 1} unknowns.",
         )
     y = samples.y.reshape(len(samples), -1)
@@ -247,8 +247,8 @@ def hopeless(samples: Samples) -> tuple[str, str] | None:
     constant = constant_columns(samples)
     if constant:
         return (
-            f"{' and '.join(constant)} in every sample: this is no coordinate, and any form with it fits as well.",
-            "Leave it out of x (--drop NAME where x is found by itself); a property of the samples goes to scalars.",
+            f"{' and '.join(constant)} in every sample: this is not a coordinate, and any form with it fits as well.",
+            "Leave it out of x (--drop NAME if x is found automatically); pass a property of the sample as a scalar.",
         )
     flat = samples.x.reshape(-1, n)[:RANK_ROWS]
     units = flat.abs().amax(0)

@@ -76,7 +76,7 @@ def read(
     drop: Columns = None,
     dropna: bool = False,
 ) -> Dataset:
-    """Reads samples from tables (columns by name) or files of arrays (arrays by name).
+    """Read samples from tables (columns by name) or files of arrays (arrays by name).
 
     Tables are .csv, .tsv (also .gz), .parquet or a folder of them, .feather, .npy, .xlsx and .root; .npz, .h5 and .hdf5
     hold arrays. Columns are given as a list or as "E,px:pz", point by point for samples of several points. Several
@@ -84,8 +84,8 @@ def read(
     sample unless `scalars_per_point`; an array of scalars is per point if its second axis has the length `points`.
     `memory_budget` is in bytes; the memory available, if None. Text files may have `decimal` commas.
 
-    `weight` and `y_error` name what tells how much a sample counts. With `derivative`, the time, y is dx/dt along the
-    trajectories told apart by `by` (`derivatives`). `drop` names columns of a table that are no coordinates. Missing
+    `weight` and `y_error` name the sample weights and the errors of y. With `derivative`, the time, y is dx/dt along
+    trajectories numbered by `by` (`derivatives`). `drop` names columns of a table that are not coordinates. Missing
     numbers are an error, or with `dropna` their rows are left out, with a notice.
 
     With `targets=False` only the inputs are read: every row in its place, repeated ones too, and y is None. With

@@ -76,7 +76,9 @@ def kind_of(path: Path) -> Kind:
         with (gzip.open if packed else open)(path, "rb") as file:
             head = file.read(4096)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(f"{path.name} is no gzip file, or a damaged one ({error}): write it again") from None
+        raise DataError(
+            f"{path.name} is not a gzip file, or a damaged one ({error}): write it again"
+        ) from None
     except OSError as error:
         raise DataError(f"{path.name} cannot be opened ({error.strerror}): check its permissions") from None
     if not head:

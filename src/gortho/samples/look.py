@@ -127,7 +127,7 @@ def _column(
         kind = "mixed" if values is not None else "logical" if logical else "dates" if dates else "text"
         note = ""
         if all(DECIMAL_COMMA.fullmatch(text) for text in others):
-            note = "decimal commas? Then choose the comma as decimal sign"
+            note = "decimal commas? Then choose the comma as decimal separator"
         elif kind == "mixed":
             note = f"{others[0]!r} is not a number"
         return Column(name, kind, missing=missing, examples=shown, note=note)
@@ -142,7 +142,7 @@ def _column(
 
 
 def _suggested(columns: tuple[Column, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """x and y by their names; x without what may be no coordinate, and no y where x, y and z are coordinates."""
+    """x and y by their names; x without what may not be a coordinate, and no y where x, y and z are coordinates."""
     names = [column.name for column in columns]
     y = tuple(name for name in names if TARGET.match(name))
     if any(name[0] in "yY" and chr(ord(name[0]) + 1) + name[1:] in names for name in y):

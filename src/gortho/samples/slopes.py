@@ -26,9 +26,9 @@ def derivatives(x: Any, t: Any, by: Any = None, seed: int = 0) -> Derivatives:
     """Slopes of trajectories x(t), rows in any order; `by` tells which trajectory a row belongs to.
 
     Each coordinate of each trajectory is smoothed by a cubic spline, as much as generalised cross-validation says. The
-    noise is told from neighbours (what a straight line between them misses); errors of the slopes are their spread when
-    the spline is fitted again to the smooth curve with fresh noise of that size. What smoothing itself distorts is not
-    in them. Pass the results on as ``discover(d.x, d.slopes, "vector", y_error=d.errors)``.
+    noise is estimated from neighbours (what a straight line between them misses); errors of the slopes are their
+    spread when the spline is fitted again to the smooth curve with fresh noise of that size. They do not include the
+    distortion by smoothing. Pass the results on as ``discover(d.x, d.slopes, "vector", y_error=d.errors)``.
 
     >>> t = np.linspace(0, 3, 60)
     >>> d = derivatives(np.stack([np.cos(t), np.sin(t)], axis=1), t)

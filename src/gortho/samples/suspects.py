@@ -1,4 +1,4 @@
-"""Columns that may be no coordinates: identifiers, dates, categories, whole numbers among real ones."""
+"""Columns that may not be coordinates: identifiers, dates, categories, whole numbers among real ones."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ CLOCKS = {
 
 
 def suspects(X: np.ndarray, names: Sequence[str]) -> list[str]:
-    """A notice that names the columns of X ``(N, n)`` or ``(N, p, n)`` that may be no coordinates, if there are any.
+    """A notice that names the columns of X ``(N, n)`` or ``(N, p, n)`` that may not be coordinates, if there are any.
 
     Whole numbers are suspicious only beside real ones: indices of a lattice are coordinates.
 
     >>> x = np.random.default_rng(0).normal(size=(30, 2))
     >>> suspects(np.column_stack([np.arange(30), x]), ["event", "px", "py"])[0][:61]
-    "some columns may be no coordinates: 'event' (counts the rows)"
+    "some columns may not be coordinates: 'event' (counts the rows)"
     """
     flat = X.reshape(-1, X.shape[-1])
     whole = ((flat == np.round(flat)) & (np.abs(flat) < EXACT)).all(axis=0)
@@ -38,7 +38,7 @@ def suspects(X: np.ndarray, names: Sequence[str]) -> list[str]:
     if not told:
         return []
     return [
-        f"some columns may be no coordinates: {', '.join(told)}. A form takes squares and products of them: leave out "
+        f"some columns may not be coordinates: {', '.join(told)}. A form takes squares and products of them: leave out "
         "what has none, or give it as scalars="
     ]
 

@@ -146,7 +146,7 @@ def _pick_samples(
         set(taken) & {*x_columns, *y_columns} & set(pick(wanted.drop, header, "drop") if wanted.drop else [])
     )
     if unused:
-        raise DataError(f"columns {listed(sorted(unused))} are dropped and used: do one of both")
+        raise DataError(f"columns {listed(sorted(unused))} are dropped and used: choose one")
     if x is not None and (y is not None or not y_columns):
         return x_columns, y_columns, []
     told = [f"{part} = {listed(names)}" for part, names in (("x", x_columns), ("y", y_columns)) if names]

@@ -41,10 +41,10 @@ class Samples:
         x: vectors ``(N, p, n)``.
         y: targets ``(N, *rep.shape(n))``.
         rep: how the targets transform.
-        point_scalars, sample_scalars: quantities that no group touches, ``(N, p, s)`` and ``(N, s)``, or None.
-        weights: how much each sample counts ``(N,)``, mean one, or None where all count alike.
+        point_scalars, sample_scalars: quantities that no group changes, ``(N, p, s)`` and ``(N, s)``, or None.
+        weights: sample weights ``(N,)``, mean one, or None if all are equal.
         noise: standard errors of the targets ``(N,)``, in the units of y, where they are known.
-        mask: which points of a set are there ``(N, p)``, or None where all are.
+        mask: which points of a set exist ``(N, p)``, or None if all do.
         set_like: the points of a sample have no order.
         names: names of the n coordinates.
         classes: the classes that the columns of y are the indicators of, where y are labels.

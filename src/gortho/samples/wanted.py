@@ -22,7 +22,7 @@ class Wanted:
         weight: how much each sample counts.
         y_error: standard errors of y.
         time, by: samples are points of trajectories at these times, one trajectory for each value of `by`; y is dx/dt.
-        drop: columns of a table that are no coordinates.
+        drop: columns of a table that are not coordinates.
         targets: whether y is read: yes, no, or None for where it is there.
         decimal: sign between whole and part in text files.
         labels: whether y is a column of labels, text or numbers.

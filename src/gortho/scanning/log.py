@@ -13,8 +13,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from gortho.scanning.row import Row, as_content
+from gortho.scanning.row import Row
 from gortho.scanning.targets import Target
+from gortho.stored import plain, restored
 
 
 def digest(path: Path) -> str:
@@ -65,15 +66,15 @@ class Log:
         text = self.path.read_text(encoding="utf-8", errors="replace") if self.path.exists() else ""
         for line in text.splitlines():
             try:
-                row = Row.read(json.loads(line))
-            except (json.JSONDecodeError, TypeError):
+                row = restored(json.loads(line), Row)
+            except (json.JSONDecodeError, KeyError, TypeError):
                 continue  # cut off by a kill
             found[row.key] = row
         return found
 
     def add(self, row: Row) -> None:
         """Add a row; when this returns it is on the disk."""
-        line = json.dumps(as_content(row), allow_nan=False) + "\n"
+        line = json.dumps(plain(row), allow_nan=False) + "\n"
         with open(self.path, "a+b") as file:
             if file.tell() and not self._ends_in_newline(file):
                 line = "\n" + line

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gortho.scanning.targets import Target
 
 #: Options that say how files are read, and those that say how forms are searched for.
 READING = (
-    *(
-        "x",
-        "y",
-        "scalars",
-        "points",
-        "output",
-        "scalars_per_point",
-        "decimal",
-        "max_samples",
-        "weight",
-        "y_error",
-    ),
-    *("derivative", "by", "drop", "dropna", "time_budget"),
-)
+    "x", "y", "scalars", "points", "output", "scalars_per_point", "decimal", "max_samples", "weight",
+    "y_error", "derivative", "by", "drop", "dropna", "time_budget",
+)  # fmt: skip
 SEARCH = ("errors", "tolerance", "set_like", "names", "settings", "look_for", "axial", "spaces")
 
 
@@ -66,11 +55,6 @@ class Row:
     def failed(cls, target: str, key: str, why: str, seconds: float = 0.0) -> Row:
         """The row of a target that could not be answered."""
         return cls(target, "ERROR", reason=why, key=key, seconds=seconds)
-
-    @classmethod
-    def read(cls, content: dict[str, Any]) -> Row:
-        """A row as `asdict` wrote it; TypeError where it is none."""
-        return cls(**{f.name: content[f.name] for f in fields(cls) if f.name in content})
 
 
 @dataclass(frozen=True)
@@ -149,10 +133,3 @@ def _page(found: Any) -> str:
 def with_report(row: Row, report: str) -> Row:
     """The row with the place of its page."""
     return replace(row, report=report)
-
-
-def as_content(row: Row) -> dict[str, Any]:
-    """The row for the log, as JSON takes it."""
-    from gortho.runs import plain
-
-    return plain(asdict(row))

@@ -44,21 +44,21 @@ def scan(
         path: a file, or a folder each file of which is a target.
         x: the columns of the vectors, as in `gortho.survey`.
         targets: columns to try, ``"E,T:p"``; lists of columns, or groups between semicolons, for outputs of several
-            numbers. By default all with numbers that are nothing else, without constants, row numbers and dates.
-        out: folder for ``rows.jsonl``, ``table.csv``, ``table.html`` and ``reports``. Rows are kept there as they
-            come: the same call goes on where it was stopped.
-        workers: processes; as many as there are cores, by default.
+            numbers. By default all numeric columns without another role, except constants, row numbers and dates.
+        out: folder for ``rows.jsonl``, ``table.csv``, ``table.html`` and ``reports``. Rows are saved as they
+            come: the same call continues where it was stopped.
+        workers: number of processes; by default the number of cores.
         client: a `dask.distributed.Client`, whose workers read the files by the same paths. Other backends of joblib
             work within ``joblib.parallel_config(...)``.
         reports: whether each target gets the page that `Discovery.to_html` writes.
         retry: whether targets that ended with an error are tried again.
-        seed: of each search. The table is the same for any number of workers.
-        settings: sizes of each search.
+        seed: seed of each search. The table is the same for any number of workers.
+        settings: size of each search.
         progress: called with the rows done, all targets, and the last row.
         options: of `gortho.survey` (points, output, scalars, weight, y_error, dropna, …) and of `gortho.discover`
             (errors, tolerance, look_for, time_budget, …), for each target. In y_error, ``{}`` stands for the target.
 
-    A target that fails becomes a row with its error. Ctrl-C and SIGTERM cost the targets in work, and raise
+    A target that fails becomes a row with its error. Ctrl-C and SIGTERM lose only unfinished targets, and raise
     KeyboardInterrupt once the table is written.
     """
     path, seed = Path(path).expanduser(), checks.seed(seed)
@@ -188,7 +188,7 @@ def _answers(
                     yield one
         except TerminatedWorkerError as error:
             if single:
-                why = f"its process was ended, for want of memory perhaps ({type(error).__name__})"
+                why = f"its process was killed, perhaps for lack of memory ({type(error).__name__})"
                 yield Answered(Row.failed(batch[0].name, keys[batch[0].name], why))
             else:  # one of these did it: each gets a pool of its own
                 alone = [left.pop(name) for name in begun]

@@ -69,7 +69,7 @@ class Scan:
             return "Nothing was FOUND, so no FOUND is wrong."
         return (
             f"By their confidences, about {self.expected_wrong:.2g} of the {found} FOUND are expected to be wrong. "
-            "Where few targets have a form at all, more are: try those you rely on with new data."
+            "If few targets have a form at all, more are: check those you rely on with new data."
         )
 
     def headline(self) -> str:

@@ -62,7 +62,7 @@ def _files(folder: Path, wanted: Any, reading: dict[str, Any]) -> Targets:
             files.append(Target(file.name, file))
         else:
             left_out[file.name] = (
-                "no kind of file that is read" if file.is_file() else "a folder: scan it by itself"
+                "not a kind of file that is read" if file.is_file() else "a folder: scan it by itself"
             )
     return Targets(tuple(files), left_out)
 
@@ -91,9 +91,7 @@ def _columns(path: Path, wanted: Any, reading: dict[str, Any]) -> Targets:
         groups, left_out = _groups(wanted, header), {}
     used = {name for group in groups for name in group}
     if used & taken:
-        raise DataError(
-            f"columns {listed(sorted(used & taken))} are targets and something else: do one of both"
-        )
+        raise DataError(f"columns {listed(sorted(used & taken))} are targets and something else: choose one")
     x = None
     if reading["x"] is None and path.suffix.lower() not in ARRAYS:
         x = tuple(name for name in header if name not in used | taken and not INDEX.match(name))

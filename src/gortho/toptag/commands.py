@@ -22,7 +22,7 @@ QUIET = option("--quiet", is_flag=True, help="No progress bar.")
 
 @click.group()
 def toptag() -> None:
-    """Jets for top-quark tagging: make them, import the public reference files, look at them.
+    """Jets for top-quark tagging: generate them, import the public reference files, summarise them.
 
     \b
     Examples:
@@ -34,14 +34,14 @@ def toptag() -> None:
 
 @toptag.command()
 @OUT
-@option("--jets", type=click.IntRange(2), required=True, metavar="N", help="How many; half are tops.")
-@option("--workers", type=click.IntRange(1), default=1, help="Processes.")
-@option("--seed", type=click.IntRange(0), default=0, help="Same seed, same jets.")
+@option("--jets", type=click.IntRange(2), required=True, metavar="N", help="Number of jets; half are tops.")
+@option("--workers", type=click.IntRange(1), default=1, help="Number of processes.")
+@option("--seed", type=click.IntRange(0), default=0, help="Random seed: the same seed gives the same jets.")
 @option(
     "--card",
     type=click.Choice(CARDS),
     default="3.3.2",
-    help="Release of the Delphes ATLAS card whose numbers the detector has.",
+    help="Release of the Delphes ATLAS card that the detector follows.",
 )
 @option(
     "--cell-phi",
@@ -61,14 +61,14 @@ def toptag() -> None:
     type=click.FloatRange(50, 550),
     default=350.0,
     metavar="GEV",
-    help="Least transverse momentum of the hard process.",
+    help="Minimum transverse momentum of the hard process.",
 )
 @option(
     "--shard-jets",
     type=click.IntRange(1),
     default=5000,
     metavar="N",
-    help="Jets of one class that are made, written and split together.",
+    help="Jets of one class that are generated, written and split together.",
 )
 @option(
     "--splits",
@@ -76,15 +76,15 @@ def toptag() -> None:
     default="60,20,20",
     callback=lambda ctx, option, value: _shares(value),
     metavar="TRAIN,VALIDATION,TEST",
-    help="Shares of the splits in percent; whole shards go to one split.",
+    help="Sizes of the splits in percent; each shard belongs to one split.",
 )
-@option("--drop-shards", is_flag=True, help="Remove the shards once they are put together.")
+@option("--drop-shards", is_flag=True, help="Delete the shards once they are merged.")
 @QUIET
 def generate(out: Path, workers: int, drop_shards: bool, quiet: bool, **settings: Any) -> None:
-    """Make jets of tops and QCD with Pythia 8 and a fast detector, and write them to the directory OUT.
+    """Generate top and QCD jets with Pythia 8 and a fast detector, and write them to the directory OUT.
 
-    14 TeV, anti-kT R = 0.8, 550 < pT < 650 GeV, |η| < 2; tops are matched to their three quarks. Interrupted or
-    killed, the same command goes on where it was and ends with the same files. Needs gortho[hep].
+    14 TeV, anti-kT R = 0.8, 550 < pT < 650 GeV, |η| < 2; tops are matched to their three quarks. After an
+    interruption the same command continues and ends with the same files. Needs gortho[hep].
 
     \b
     Example:
@@ -105,17 +105,17 @@ def generate(out: Path, workers: int, drop_shards: bool, quiet: bool, **settings
     "--split-by",
     type=click.Choice(["auto", "name", "ttv"]),
     default="auto",
-    help="Take the split from the names of the files, or from the column ttv; auto: from the name if it says it.",
+    help="Take the split from the file names or from the column ttv; auto: from the name if it tells the split.",
 )
-@option("--sort", is_flag=True, help="Sort constituents by pT where they are not.")
-@option("--no-truth-check", is_flag=True, help="Take labels that the truth columns contradict.")
+@option("--sort", is_flag=True, help="Sort constituents by pT if they are not sorted.")
+@option("--no-truth-check", is_flag=True, help="Accept labels that contradict the truth columns.")
 @QUIET
 def import_(
     files: tuple[Path, ...], out: Path, split_by: str, sort: bool, no_truth_check: bool, quiet: bool
 ) -> None:
     """Read the public reference files (train.h5, val.h5, test.h5), or one .npz archive, into the directory OUT.
 
-    Every row is checked; a bad one ends the import with its number. The reference files need gortho[hep].
+    Every row is checked; a bad row ends the import, with its number. The reference files need gortho[hep].
 
     \b
     Example:
@@ -134,9 +134,11 @@ def import_(
 
 @toptag.command()
 @click.argument("directory", type=click.Path(path_type=Path))
-@option("--out", type=click.Path(path_type=Path), metavar="FILE.png", help="Draw them: .png, .pdf, .svg.")
+@option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE.png", help="Draw a picture: .png, .pdf or .svg."
+)
 @option("--verify", is_flag=True, help="Read everything first: checksums, order, labels.")
-@option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, to standard output.")
+@option("--json", "as_json", is_flag=True, help="Print only JSON to standard output.")
 def summary(directory: Path, out: Path | None, verify: bool, as_json: bool) -> None:
     """Moments of the jets in DIRECTORY (or an .npz file), and a picture of mass, multiplicity and pT.
 
@@ -167,25 +169,26 @@ def summary(directory: Path, out: Path | None, verify: bool, as_json: bool) -> N
 
 @click.command("toptag")
 @click.argument("data", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DATA...")
-@option("--out", type=click.Path(path_type=Path), default="tagger", help="Directory to write.")
+@option("--out", type=click.Path(path_type=Path), default="tagger", help="Output directory.")
 @option(
     "--size",
     type=click.Choice(["1k", "4k", "11k", "50k", "200k"]),
-    help="About so many parameters: 11k, or 50k on a GPU.",
+    help="Approximate number of parameters (default: 11k, or 50k on a GPU).",
 )
-@option("--width", type=click.IntRange(1), help="Channels of a constituent, instead of --size.")
-@option("--pairs", type=click.IntRange(1), help="Channels of a pair, instead of --size.")
+@option("--width", type=click.IntRange(1), help="Channels per constituent, instead of --size.")
+@option("--pairs", type=click.IntRange(1), help="Channels per pair, instead of --size.")
 @option("--depth", type=click.IntRange(1), help="Message layers, instead of --size.")
-@option("--epochs", type=click.IntRange(1), help="Times through the jets: 10, or 40 on a GPU.")
-@option("--batch-size", type=click.IntRange(1), default=256, help="Jets of a step.")
+@option("--epochs", type=click.IntRange(1), help="Number of epochs (default: 10, or 40 on a GPU).")
+@option("--batch-size", type=click.IntRange(1), default=256, help="Jets per step.")
 @option("--lr", type=click.FloatRange(0, min_open=True), default=3e-3, help="Peak learning rate.")
-@option("--seed", type=click.IntRange(0), default=0, help="Same seed, same tagger.")
-@option("--learn-form", is_flag=True, help="Nobody tells the form: it is found from the labels.")
+@option("--seed", type=click.IntRange(0), default=0, help="Random seed: the same seed gives the same tagger.")
+@option("--learn-form", is_flag=True, help="Do not use the known form: find it from the labels.")
 @option("--frame", type=click.IntRange(0), metavar="SEED", help="Hide the momenta in a random frame.")
 @option(
     "--spurions/--no-spurions",
     default=False,
-    help="Give the beams and the time axis: a little more accurate, invariant only under rotations about the beam.",
+    help="Add the beams and the time axis as inputs: slightly more accurate, but invariant only under rotations about "
+    "the beam.",
 )
 @option(
     "--references",
@@ -194,14 +197,14 @@ def summary(directory: Path, out: Path | None, verify: bool, as_json: bool) -> N
     metavar="K",
     help="Learn K reference vectors, which show whether and where the symmetry is broken.",
 )
-@option("--constituents", type=click.IntRange(1), default=64, help="At most so many of a jet.")
-@option("--jets", type=click.IntRange(3), metavar="N", help="Only so many, picked at random.")
-@option("--device", metavar="NAME", help="cpu or cuda; the GPU where there is one.")
+@option("--constituents", type=click.IntRange(1), default=64, help="Maximum number of constituents per jet.")
+@option("--jets", type=click.IntRange(3), metavar="N", help="Use only this many jets, chosen at random.")
+@option("--device", metavar="NAME", help="cpu or cuda (default: the GPU, if there is one).")
 @option("--amp", is_flag=True, help="Layers in bfloat16 (GPU).")
 @option(
     "--compile/--no-compile",
     default=None,
-    help="Compile the network first, which takes a minute or so: by default on a GPU, where it pays.",
+    help="Compile the network first, which takes about a minute (default: on a GPU).",
 )
 @QUIET
 @click.pass_context
@@ -221,8 +224,8 @@ def train(
     """Train a Lorentz-invariant top tagger on DATA, test it, and write model, metrics, pictures and a page.
 
     DATA are directories that `gortho data toptag` wrote, or .npz files with momenta, offsets, label and split.
-    Interrupted or killed, the same command goes on from the last whole epoch. Under torchrun several processes share
-    the jets.
+    After an interruption the same command continues from the last complete epoch. Under torchrun several processes
+    share the jets.
 
     \b
     Examples:
@@ -258,7 +261,7 @@ def train(
         )
     click.echo(f"Page: {out / 'index.md'}")
     if found["interrupted"]:
-        click.echo(f"{found['ended']}: what is written is of that; the same command goes on.", err=True)
+        click.echo(f"{found['ended']}: results so far are written; the same command continues.", err=True)
         ctx.exit(130)
     if found["steps_left_out"]:
         click.echo(f"{found['ended']}{left_out(found)}", err=True)

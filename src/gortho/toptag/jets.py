@@ -329,5 +329,5 @@ def _file(path: Path) -> Path:
         )
     raise DataError(
         f"{path} has no {FILE}: it is no data set of jets, or one that is not finished; run the command that makes it "
-        "again, it goes on where it was"
+        "again, it continues"
     )

@@ -251,5 +251,5 @@ def _share(
     except TerminatedWorkerError:
         raise DataError(
             "a worker ended before its work was done (out of memory, or killed?): run the same command again, it "
-            "goes on with the shards that are missing; fewer workers need less memory"
+            "continues with the missing shards; fewer workers need less memory"
         ) from None

@@ -148,7 +148,7 @@ def train(
         calibrate: fit the network's units to the training jets first.
         checkpoint: file (.safetensors) written after each epoch and resumed from if it exists; all processes read it.
         fabric: of several processes (`gortho.processes.launched`); they all call this and end with the same weights.
-        progress: show a progress bar; by default when a person is watching.
+        progress: show a progress bar; by default in a terminal or a notebook.
         options: lr, form_lr: peak learning rates of AdamW for the weights and for the form (`FORM_SHARE` of it by
             default), with a linear warm-up and a cosine to zero; weight_decay; clip; drop: share of constituents left
             out at random; amp: layers in bfloat16; compile: compile the network first, and go on without where that

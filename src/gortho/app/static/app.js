@@ -13,7 +13,7 @@ const STAGES = {
   predictor: "Fitting the predictor",
   twins: "Comparing with models that know no form",
   members: "Fitting the committee",
-  last: "Last tests, and other symmetries where no form alone will do",
+  last: "Last tests, and other symmetries if no form alone is enough",
   writing: "Writing the report",
 };
 let file = null; // { file, name, size }

@@ -7,29 +7,20 @@ from typing import Any
 
 import click
 
-EXIT_CODES = {"FOUND": 0, "NONE": 3, "UNDERDETERMINED": 4}
+from gortho.cli.base import EXIT_CODES, main
+from gortho.cli.options import DECIMAL, FILE, JSON, NAMES, SEED
 
 
-@click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--x", metavar="NAMES", help="Columns of x, as E,px:pz; or the name of an array.")
-@click.option("--names", metavar="A,B,C", help="Names of the coordinates, for the law.")
-@click.option(
-    "--x-error", metavar="A,B,C", help="Errors of the columns relative to each other, where they are known."
-)
-@click.option(
-    "--decimal",
-    type=click.Choice([".", ","]),
-    default=".",
-    show_default=True,
-    help="Decimal sign in text files.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same answer.")
-@click.option(
-    "--report", type=click.Path(path_type=Path), metavar="PATH.html", help="Write a report to look at."
-)
-@click.option("--save", type=click.Path(path_type=Path), metavar="PATH.json", help="Keep the answer.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, to standard output.")
+@main.command()
+@FILE
+@click.option("--x", metavar="NAMES", help="Columns of x, such as E,px:pz; or the name of an array.")
+@NAMES
+@click.option("--x-error", metavar="A,B,C", help="Errors of the columns relative to each other, if known.")
+@DECIMAL
+@SEED
+@click.option("--report", type=click.Path(path_type=Path), metavar="PATH.html", help="Write an HTML report.")
+@click.option("--save", type=click.Path(path_type=Path), metavar="PATH.json", help="Save the answer.")
+@JSON
 @click.pass_context
 def level(
     ctx: click.Context,
@@ -45,8 +36,8 @@ def level(
 ) -> None:
     """Find the quadric (x - c)ᵀA(x - c) = const that the points in FILE lie on; no target is needed.
 
-    FILE is as for gortho discover. For ellipsoids the calibration, a matrix T and an offset c for which T (x - c) has
-    length 1, is printed as Python.
+    FILE is as for gortho discover. For ellipsoids the calibration, a matrix T and an offset c such that T (x - c) has
+    length 1, is printed as Python code.
 
     \b
     Examples:

@@ -1,0 +1,79 @@
+"""The answer in words: what `print` shows of a discovery."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gortho.discovery.verdict import Verdict
+from gortho.report.words import moves, sentences, spoken, with_halves, with_interval
+
+if TYPE_CHECKING:
+    from gortho.discovery.result import Discovery
+
+NOT_FOUND = {
+    Verdict.NONE: "The data does not respect any quadratic form.",
+    Verdict.UNDERDETERMINED: "The data cannot tell whether, or which, quadratic form it respects.",
+}
+
+
+def headline(found: Discovery) -> str:
+    """The verdict in one sentence."""
+    if found.verdict is not Verdict.FOUND:
+        return NOT_FOUND[found.verdict]
+    sure = f"{100 * found.confidence:.0f} %" if found.confidence < 0.995 else "above 99 %"
+    how = "nearly respects" if found.approximate else "respects"
+    if found.wider is not None:
+        return f"The data {how} {found.wider.name(found.interval_factor)} (confidence {sure})."
+    assert found.candidate is not None
+    group = spoken(found.candidate.group_name)
+    return f"The data {how} a quadratic form with group {group} (confidence {sure})."
+
+
+def exactly(found: Discovery) -> str:
+    """How exactly the form is kept."""
+    told = str(found.defect)
+    return told.replace("of the variance", "of the log loss that is explained") if found.classes else told
+
+
+def text(found: Discovery) -> str:
+    """The whole answer, in lines."""
+    lines = [f"{found.verdict.name}: {headline(found)}"]
+    if law := found.law():
+        label = "law" if found.verdict is Verdict.FOUND else "best candidate, not accepted"
+        lines.append(f"  {label}: {law}   [{found.group_of_law}]")
+    if found.candidate is not None:
+        lines.append(f"  {_eigenvalues(found)}")
+    if found.formula is not None:
+        first, *more = found.formula.lines()
+        lines += [sentences(f"  formula: {first}"), *(sentences(f"    {line}") for line in more)]
+    if found.wider is not None:
+        lines += [sentences(f"  {line}") for line in found.wider.lines(found.interval_factor)]
+    if found.evidence is not None:
+        lines.append(f"  how exactly: {exactly(found)}")
+    lines += [sentences(f"  why: {found.reason}"), sentences(f"  next: {found.advice}")]
+    for peer in found.peers:
+        if found.classes:
+            told = f"log loss, {peer.model}: {peer.mse:.3g} ({peer.relative_mse:.0%} of that of class frequencies)"
+        else:
+            told = f"error, {peer.model}: {peer.relative_mse:.2e} of the variance (MSE {peer.mse:.2e})"
+        lines.append(f"  held-out {told}")
+    if found.certificate:
+        boost, error = next(reversed(found.certificate.items()))
+        how = "" if found.candidate is None else f" ({moves(found.candidate.signature, boost)})"
+        lines.append(f"  equivariance error of the predictor{how}: {error:.1e}")
+    return "\n".join(lines + [sentences(f"  note: {notice}") for notice in found.notices])
+
+
+def _eigenvalues(found: Discovery) -> str:
+    assert found.candidate is not None
+    values = found.candidate.eigenvalues.numpy()
+    values = np.where(np.abs(values) < found.candidate.tolerance * np.abs(values).max(), 0.0, values)
+    if found.eigenvalue_errors is not None:
+        half = found.interval_factor * found.eigenvalue_errors
+        if np.isfinite(half).all():
+            return f"eigenvalues (± 95 %): {with_halves(values, half)}"
+    told = ", ".join(with_interval(float(value), math.nan)[0] for value in values).replace("−", "-")
+    return f"eigenvalues: {told} (error bars not computed)"

@@ -1,0 +1,22 @@
+"""The templates of all pages, with the filters that they use."""
+
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+from gortho.report.words import chance, number, percent, terms, with_interval
+
+
+def template(name: str) -> Template:
+    """A template in this folder; what it is not given is an error, not a gap in the page."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {f.__name__: f for f in (chance, number, percent, terms)} | {
+        "interval": with_interval
+    }
+    return environment.get_template(name)
