@@ -10,7 +10,7 @@ from scipy.stats import t
 
 import gortho
 from gortho import QuadraticForm, Settings, Verdict
-from gortho.discovery.classes import entropy, frequencies, log_losses
+from gortho.discovery.classes import LEAST_PROBABILITY, entropy, frequencies, log_losses
 from gortho.discovery.likelihood import Logistic, likelihood_refits, most_likely
 from gortho.discovery.posed import Posed
 from gortho.discovery.search import Restart, Search
@@ -310,3 +310,15 @@ def test_classes_are_not_told_of_errors_of_y():
         _, reason, advice = judge(evidence, "O(3)")
         assert "y_error" not in advice and "%" not in reason.replace("97 %", "").replace("90 %", "")
         assert "378" not in reason and "variance" not in reason
+
+
+def test_log_losses_and_probabilities_have_the_same_least(three, monkeypatch):
+    """What is printed at discovery is what the probabilities give."""
+    x, _, _, found = three
+    logits = torch.tensor([[0.0, -40.0, 1.0], [3.0, 1.0, 0.0]], dtype=torch.float64)
+    truth = Samples(torch.zeros(2, 1, 2), torch.eye(3)[[1, 0]])
+    losses = log_losses(logits.log_softmax(1), truth)
+    monkeypatch.setattr(type(found), "_values", lambda *_: logits.numpy())
+    p = found.predict_proba(x)
+    assert p.sum(1) == pytest.approx(1.0) and p.min() == pytest.approx(LEAST_PROBABILITY, rel=1e-5)
+    assert -np.log([p[0, 1], p[1, 0]]) == pytest.approx(losses, rel=1e-5)

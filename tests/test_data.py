@@ -305,6 +305,12 @@ def test_decimal_commas(tmp_path):
     read_fails(path, "decimal=';'", decimal=";")
 
 
+def test_bars_between_columns(tmp_path):
+    path = write_text(tmp_path / "a.csv", "a | b|y\n1|2|3\n4 |5|6\n")
+    data = read(path)
+    assert data.X.tolist() == [[1, 2], [4, 5]] and data.y.tolist() == [3, 6]
+
+
 @pytest.mark.parametrize(
     "text, parts",
     [
@@ -313,6 +319,8 @@ def test_decimal_commas(tmp_path):
         ("a,b,y\n1,2,3,4\n4,5,6,7\n", ["line 2 has 4 cells"]),
         ("a,b,y\n1,2,3\n4,5\n6,7,8\n", ["line 3 has 2 cells"]),
         ("a b y\n1 2 3\n4 5\n6 7 8\n", ["line 3 has 2 cells"]),
+        ('a,b,y\n"1,234.5",2,3\n', ["line 2", "'a'", "'1,234.5'", "thousands separators: write"]),
+        ("a|b|y\n1|2|1.234,5\n", ["line 2", "'y'", "'1.234,5'", "thousands separators: write"]),
         ("a;b;y\n1,5;2,5;3\n", ["line 2", "column 'a'", "'1,5'", "decimal comma", "decimal=','"]),
         ("a,b,y\n1,2,3\n4,,5\n6,7,8\n", ["NaN", "1 of 3 rows", "line 3", "column 'b'", "drop or impute"]),
         ("a,b,y\n1,2,3\n4,5,-inf\n", ["y holds", "1 of 2 rows", "-inf", "line 3"]),

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import gortho
-from gortho import QuadraticForm, Settings
+from gortho import QuadraticForm, Settings, Symmetry
 from gortho.discovery.display import symbol
 from gortho.forms import set_off
+from gortho.formulas.values import Factor, Formula, Monomial, Term
 
 TINY = Settings(starts=2, generations=0, finalists=1, refits=2, predictor_steps=20)
 
@@ -40,6 +41,25 @@ def test_latex_has_the_terms_of_the_law(found):
         found, candidate=QuadraticForm([[1, 0], [0, -1e-7]], names=["E", "p_1"]), entry_errors=None
     )
     assert "\\cdot 10^{-7}" in tiny.latex()
+
+
+def test_latex_defines_what_it_names(found):
+    """Maps between spaces, origin and directions have their numbers beside the formula."""
+    plain = found.formula
+    form = plain.symmetry.form
+    about = Symmetry(form, origin=[0.5, -3e-8])
+    text = replace(found, formula=replace(plain, symmetry=about)).latex()
+    assert r"c &= \begin{pmatrix} 0.5 \\ -3 \cdot 10^{-8} \end{pmatrix}" in text and "-c" in text
+    along = Symmetry(form, directions=[[0.0, 2.0]])
+    text = replace(found, formula=replace(plain, symmetry=along, vectors=("x", "b"))).latex()
+    assert r"b &= \begin{pmatrix} 0 \\ 1 \end{pmatrix}" in text
+    assert "pmatrix" not in found.latex()
+    linked = Symmetry(form, spaces=[0, 1], maps=[[[1.0, 0.0], [0.0, -1.0]]])
+    one, two = (1, 0), (0, 1)
+    term = Term((Monomial((Factor("power", one, two),)),), coefficient=2.0)
+    both = Formula("y", (term,), linked, "scalar", ("u", "v"), (), ("a", "b", "c", "d"))
+    text = replace(found, formula=both).latex()
+    assert r"\langle u, T\,v\rangle" in text and r"T &= \begin{pmatrix} 1 & 0 \\ 0 & -1" in text
 
 
 def test_latex_is_set_by_a_typesetter(found):

@@ -4,6 +4,7 @@ import json
 import math
 import sys
 import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import gortho
 from gortho import Discovery, QuadraticForm, Settings, Symmetry
 from gortho.discovery import saving
 from gortho.formulas import Factor, Formula, Monomial, Problem, Term, short_formula
+from gortho.formulas.find import told_from_zero
 from gortho.formulas.values import EXACT
 from gortho.formulas.writing import TEXT, body, number, without_number
 from gortho.reps import as_rep
@@ -445,3 +447,25 @@ def test_where_no_term_is_worth_its_price_there_is_no_formula(output):
     assert short_formula(problem(x, noise, EUCLID, output)) is None
     far = np.where(np.arange(900)[(...,) + (None,) * (noise.ndim - 1)] % 100 == 7, 1e4 * noise, 1e-3 * noise)
     short_formula(problem(x, far, EUCLID, output))
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_the_predictor_has_one_held_out_share(known):
+    """Beside the formula and in the line on its error: of the variance of all samples, by their weights."""
+    rng = np.random.default_rng(4)
+    x, sigma = rng.normal(size=(300, 2)), rng.uniform(0.002, 0.03, 300)
+    q = x[:, 0] ** 2 + 2 * x[:, 1] ** 2
+    y = 1 / (1 + q) + sigma * rng.normal(size=300)
+    settings = gortho.Settings(starts=2, generations=0, finalists=1, refits=4, predictor_steps=40)
+    found = gortho.discover(x, y, y_error=sigma if known else None, settings=settings, errors="absolute")
+    assert found.formula.far[0] == 0
+    assert found.formula.predictor_unexplained == pytest.approx(found.peers[0].relative_mse, rel=1e-6)
+
+
+def test_a_coefficient_that_may_be_zero_is_no_formula():
+    term = Term((Monomial((Factor("power", (1,), (1,)),)),), coefficient=0.3, error=0.2)
+    formula = Formula(
+        "y", (term,), gortho.Symmetry(QuadraticForm.euclidean(2)), "scalar", ("x",), (), ("a", "b")
+    )
+    assert told_from_zero(formula)
+    assert not told_from_zero(replace(formula, terms=(replace(term, error=0.4),)))

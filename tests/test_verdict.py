@@ -11,7 +11,7 @@ from gortho import QuadraticForm
 from gortho.discovery.defect import Noise
 from gortho.discovery.projection import Projection
 from gortho.discovery.sandwich import draws
-from gortho.discovery.spreads import given_errors, without_noise_eigenvalues
+from gortho.discovery.spreads import given_errors, steady, without_noise_eigenvalues
 from gortho.discovery.targets import Errors
 from gortho.discovery.twins import Measured
 from gortho.discovery.verdict import (
@@ -219,3 +219,19 @@ def test_eigenvalues_that_are_not_told_apart_share_their_error():
     alike, apart = found
     assert alike.max() == alike.min() > 1.3 * apart[2]
     assert apart[0] == apart[1] > apart[2]
+
+
+def test_a_refit_that_strays_does_not_rule_the_errors():
+    A = torch.diag(torch.tensor([1.0, -1.0, 0.5], dtype=torch.float64))
+    noise = 0.01 * torch.randn(9, 3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    forms = unit_form(A + noise + noise.mT)
+    frame = Frame(torch.eye(3, dtype=torch.float64))
+    usual = given_errors(frame, QuadraticForm(unit_form(A)), forms)[0]
+    assert torch.equal(steady(forms, frame), forms)
+    forms[4] = unit_form(A + torch.diag(torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64)))
+    assert len(steady(forms, frame)) == 8
+    found = given_errors(frame, QuadraticForm(unit_form(A)), forms)[0]
+    assert (found < 1.5 * usual).all() and (found > 0.5 * usual).all()
+    for place in (5, 6):  # too many of them
+        forms[place] = forms[4]
+    assert given_errors(frame, QuadraticForm(unit_form(A)), forms)[0].max() > 5 * usual.max()

@@ -37,6 +37,11 @@ from gortho.symmetry import Symmetry
 #: Held-out samples that the report shows.
 SHOWN = 2_000
 WEIGHTED = "held-out errors are means by the weights of the samples (1/error² where y_error was given)"
+OUTLIERS = (
+    "Look first at the few samples that the note names: outliers make most of the error. Drop what is wrong, or say by "
+    "y_error or sample_weight how much they count."
+)
+RELATIVE = "in the fits, in the verdict and for the formula, but not in the lines on held-out errors"
 INTERRUPTED = (
     "The search was interrupted: this is the best form so far, and the evidence is not complete.",
     "Run it again and let it finish; --time-budget SECONDS ends by itself (Python: time_budget).",
@@ -72,13 +77,15 @@ def answer(
             reason = f"{reason} {seen}"
         if verdict is Verdict.UNDERDETERMINED:
             advice = f"{advice} {settling(evidence, comparison, posed, A, matrices)}".strip()
-    notices = [*notices, *_few_notice(evidence, samples, posed, seed)]
+            if evidence.few_rule:
+                advice = f"{OUTLIERS} {advice}"
+    notices = [*notices, *_few_notice(evidence, posed)]
     if samples.weights is not None:
         notices.append(WEIGHTED)
     if found.wins is not None and found.errors is Errors.RELATIVE:
         notices.append(
             f"relative errors give the better form (on {100 * found.wins:.0f} % of the validation samples): errors are "
-            "weighted by the size of the targets, in the fits and in the verdict"
+            f"weighted by the size of the targets, {RELATIVE if posed.spans_decades else 'in the search'}"
         )
     exact = fitted is not None and fitted.kind is Kind.POLYNOMIAL
     errors = None
@@ -148,19 +155,19 @@ def gathered(
     )
 
 
-def _few_notice(e: Evidence | None, samples: Samples, posed: Posed, seed: int) -> list[str]:
+def _few_notice(e: Evidence | None, posed: Posed) -> list[str]:
     """A word on a few samples that rule the error, by their numbers where no row was left out."""
     if e is None or not e.few_rule:
         return []
-    held_out = torch.randperm(len(samples), generator=torch.Generator().manual_seed(seed))[: e.held_out]
     sizes = posed.given.held_out.y.reshape(e.held_out, -1).norm(dim=1).numpy()
-    return [few_samples(e, sizes, held_out[list(e.worst)].tolist() if posed.whole else None)]
+    numbers = None if posed.numbers is None else posed.numbers[-e.held_out :][list(e.worst)].tolist()
+    return [few_samples(e, sizes, numbers)]
 
 
-def with_few(found: Discovery, e: Evidence, samples: Samples, posed: Posed, seed: int) -> tuple[str, ...]:
+def with_few(found: Discovery, e: Evidence, posed: Posed) -> tuple[str, ...]:
     """The notices of a discovery, with the word on a few samples by other evidence than its own."""
-    before = _few_notice(found.evidence, samples, posed, seed)
-    return (*(n for n in found.notices if n not in before), *_few_notice(e, samples, posed, seed))
+    before = _few_notice(found.evidence, posed)
+    return (*(n for n in found.notices if n not in before), *_few_notice(e, posed))
 
 
 def _shown(posed: Posed, c: Comparison, network: InFrame | None, form: QuadraticForm) -> dict[str, Any]:

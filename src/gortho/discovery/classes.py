@@ -233,6 +233,7 @@ def frequencies(samples: Samples) -> Tensor:
 
 
 def log_losses(log_probabilities: Tensor, samples: Samples) -> np.ndarray:
-    """Minus the log-probability of each sample's class ``(N,)``, times its weight."""
-    losses = -(log_probabilities.double() * samples.y.double()).sum(1)
+    """Minus the log-probability of each sample's class ``(N,)``, times its weight; no class is quite impossible."""
+    least = math.log(LEAST_PROBABILITY)
+    losses = -(log_probabilities.double().clamp_min(least) * samples.y.double()).sum(1)
     return (losses if samples.weights is None else losses * samples.weights).numpy()

@@ -24,6 +24,7 @@ from gortho.discovery.find import FoundForm, find_form, refits_of
 from gortho.discovery.gradients import NOTE, looks_like_a_gradient
 from gortho.discovery.large import Survey, allowed
 from gortho.discovery.law import with_formula
+from gortho.discovery.outliers import SEARCHES, outlier_notices, outliers, without_outliers
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Kind, Parts, committee, final_predictor
 from gortho.discovery.result import Discovery
@@ -174,6 +175,14 @@ def discover(
     return replace(found, columns=frame_columns(X))
 
 
+def _until_interrupted(find: Callable[[Posed], FoundForm], posed: Posed) -> tuple[FoundForm, bool]:
+    """The form, and whether an interruption left it at the best so far."""
+    try:
+        return find(posed), False
+    except Interrupted as stop:
+        return FoundForm(stop.found, stop.found.A), True
+
+
 def as_errors(errors: str) -> Errors | None:
     """The kind of errors by its name; None for "auto"."""
     try:
@@ -202,11 +211,19 @@ def _discover(
             first, last = shares[stage]
             watch(stage, first + share * (last - first), str(posed.out(A)))
 
-    fitted, comparison, interrupted = None, None, False
-    try:
-        form = find_form(posed, settings=settings, errors=errors, seed=seed, clock=clock, progress=progress)
-    except Interrupted as stop:
-        form, interrupted = FoundForm(stop.found, stop.found.A), True
+    fitted = comparison = None
+    find = partial(find_form, settings=settings, errors=errors, seed=seed, clock=clock, progress=progress)
+    form, interrupted = _until_interrupted(find, posed)
+    everything = posed
+    for _ in range(SEARCHES):
+        if interrupted or posed.classes or clock.over():
+            break
+        out = outliers(posed.parts, form.A, form.search.errors, seed)
+        if not bool(out.any()):
+            break
+        posed = posed.without(out)
+        form, interrupted = _until_interrupted(find, posed)
+    notices = [*notices, *outlier_notices(everything, posed)]
     A, zero = without_noise_eigenvalues(form.A, form.refits, posed.frame)
     if zero and not as_good(posed.parts.train, form.search.errors, A, form.A, seed):
         A, zero = form.A, 0  # the refits do not tell it from zero, but the samples do
@@ -245,7 +262,9 @@ def _discover(
             )
         if watch is not None and not interrupted:
             watch("twins" if told.wider is None else "wider", 1.0, str(posed.out(A)))
-        return with_formula(told, posed, form.refits, clock)
+        told = without_outliers(told, everything, posed)
+        own = None if comparison is None or told.wider is not None else comparison.own.held_out
+        return with_formula(told, posed, form.refits, clock, own)
     except KeyboardInterrupt:
         return answer(samples, posed, form, fitted, None, *given)
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from gortho.formulas.symbols import expression
-from gortho.formulas.writing import in_latex, symbol
+from gortho.formulas.values import Formula
+from gortho.formulas.writing import in_latex, map_names, symbol
 from gortho.report.words import spoken
 
 #: Points of the scatter of predictions.
@@ -63,8 +64,27 @@ def latex(found: Any, digits: int = 2, of: str | None = None) -> str:
     text = ",\\; ".join(laws)
     if of == "q" or found.formula is None or not text:
         return text
-    both = [re.sub(r" (=|\\approx) ", r" &\1 ", line, count=1) for line in (found.formula.latex(), text)]
-    return f"\\begin{{aligned}} {both[0]} \\\\ {both[1]} \\end{{aligned}}"
+    lines = [found.formula.latex(), text, *_definitions(found.formula)]
+    lines = [re.sub(r" (=|\\approx) ", r" &\1 ", line, count=1) for line in lines]
+    rows = " \\\\ ".join(lines)
+    return f"\\begin{{aligned}} {rows} \\end{{aligned}}"
+
+
+def _definitions(formula: Formula) -> list[str]:
+    """What the formula names beside vectors and scalars: maps between spaces, origin, directions, in numbers."""
+    symmetry, found = formula.symmetry, []
+    for name, T in zip(map_names(len(symmetry.maps)), symmetry.maps.tolist()):
+        found.append(f"{name} = {_latex_matrix(T)}")
+    if symmetry.origin is not None:
+        found.append(f"c = {_latex_matrix([[value] for value in symmetry.origin.tolist()])}")
+    for name, s in zip(formula.vectors[formula.points :], symmetry.directions.tolist()):
+        found.append(f"{symbol(name)} = {_latex_matrix([[value] for value in s])}")
+    return found
+
+
+def _latex_matrix(rows: list[list[float]]) -> str:
+    cells = " \\\\ ".join(" & ".join(in_latex(f"{value:.4g}") for value in row) for row in rows)
+    return f"\\begin{{pmatrix}} {cells} \\end{{pmatrix}}"
 
 
 def _latex_sum(terms: list[tuple[int, int, float]], product: Callable[[int, int], str], digits: int) -> str:

@@ -12,7 +12,7 @@ from gortho.discovery.clock import Clock
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind
 from gortho.discovery.result import Discovery
-from gortho.discovery.spreads import UNDERSTATED
+from gortho.discovery.spreads import UNDERSTATED, steady
 from gortho.forms import QuadraticForm
 from gortho.formulas import Problem, short_formula
 from gortho.formulas.units import about, given
@@ -31,16 +31,19 @@ NONE = (
 )
 
 
-def with_formula(found: Discovery, posed: Posed, refits: Tensor | None, clock: Clock) -> Discovery:
+def with_formula(
+    found: Discovery, posed: Posed, refits: Tensor | None, clock: Clock, own: Tensor | None = None
+) -> Discovery:
     """The discovery with the law for y as a short formula, or with a note that there is none.
 
-    An interruption leaves it as it was.
+    ``own`` are the predictions of the held-out samples, in the frame, that the discovery tells the error of. An
+    interruption leaves it as it was.
     """
     if not speaks_of(found):
         return found
     assert found.symmetry is not None
     x_unit, y_unit = (u if max(u, 1 / u) > LARGEST else 1.0 for u in posed.given.train.units)
-    problem = _problem(found, posed, refits, (x_unit, y_unit))
+    problem = _problem(found, posed, refits, (x_unit, y_unit), own)
     try:
         with clock.stage("formula"):
             formula = short_formula(problem)
@@ -57,7 +60,9 @@ def with_formula(found: Discovery, posed: Posed, refits: Tensor | None, clock: C
     return replace(found, provenance=provenance, formula=formula)
 
 
-def _problem(found: Discovery, posed: Posed, refits: Tensor | None, units: tuple[float, float]) -> Problem:
+def _problem(
+    found: Discovery, posed: Posed, refits: Tensor | None, units: tuple[float, float], own: Tensor | None
+) -> Problem:
     """What the formula is sought for, in these units of x and y."""
     assert found.symmetry is not None
     weighted, parts = posed.weighted(found.provenance.errors), posed.given
@@ -82,6 +87,7 @@ def _problem(found: Discovery, posed: Posed, refits: Tensor | None, units: tuple
         1.0 if exact else UNDERSTATED,
         0 if found.wider is None else found.wider.output_space,
         logarithms=units[0] == 1.0,  # that of a unit would be one more term
+        predicted=None if own is None else posed.values_out(own).numpy() / units[1],
     )
 
 
@@ -111,7 +117,7 @@ def _spread(found: Discovery, posed: Posed, refits: Tensor | None) -> list[Symme
     assert found.candidate is not None
     A = found.candidate.matrix
     if found.wider is None:
-        forms = [] if refits is None else [posed.out(M) for M in refits]
+        forms = [] if refits is None else [posed.out(M) for M in steady(refits, posed.frame)]
         same = [
             f for f in forms if f.signature == found.candidate.signature and float((f.matrix * A).sum()) > 0
         ]

@@ -25,6 +25,14 @@ SIZES = (0.25, 0.95)
 DECADE = 10.0
 
 
+def split(samples: Samples, seed: int) -> tuple[Parts, Tensor]:
+    """Held-out, validation and training parts, and the numbers of their samples, part by part."""
+    sizes = [min(5_000, max(4, len(samples) // 6)), min(3_000, max(4, len(samples) // 8))]
+    order = torch.randperm(len(samples), generator=torch.Generator().manual_seed(seed))
+    test, validation, train = order.split([*sizes, len(samples) - sum(sizes)])
+    return Parts(*map(samples.rows, (train, validation, test))), torch.cat([train, validation, test])
+
+
 @dataclass(frozen=True)
 class Posed:
     """A problem as the stages see it: parts in the frame with targets of order one, and the way back."""
@@ -35,24 +43,38 @@ class Posed:
     unit: float  # of y
     x_unit: float = 1.0
     known: Survey | None = None  # of all rows, where the samples are some of them
-    whole: bool = True  # whether every row that was given is among the samples
+    numbers: Tensor | None = None  # of the samples, part by part, where they are the rows that were given
     frames: tuple[Frame, ...] = ()  # of the kinds of vectors, where their dimensions differ
 
     @classmethod
     def of(cls, samples: Samples, seed: int, known: Survey | None = None, whole: bool = True) -> Posed:
-        """Held-out, validation and training parts, and the frame of the training part."""
-        sizes = [min(5_000, max(4, len(samples) // 6)), min(3_000, max(4, len(samples) // 8))]
-        test, validation, train = samples.split([*sizes, len(samples) - sum(sizes)], seed)
-        given = Parts(train, validation, test)
+        """The samples in parts, in the frame of the training part.
+
+        ``whole``: whether every row that was given is among the samples.
+        """
+        given, numbers = split(samples, seed)
+        return cls._in_frame(given, known, numbers if whole else None)
+
+    @classmethod
+    def _in_frame(cls, given: Parts, known: Survey | None, numbers: Tensor | None) -> Posed:
         # First of all, so that no square leaves the range of float64.
-        x_unit, y_unit = train.indicators().units
-        scaled = [part.indicators().in_units(x_unit, y_unit) for part in (train, validation, test)]
+        x_unit, y_unit = given.train.indicators().units
+        scaled = [
+            part.indicators().in_units(x_unit, y_unit)
+            for part in (given.train, given.validation, given.held_out)
+        ]
         frame = Frame.of(scaled[0].x)
         white = [part.in_frame(frame) for part in scaled]
         size = float(white[0].y.abs().max())
         size *= float((white[0].y / size).square().mean().sqrt())
         parts = Parts(*(w.in_units(1.0, size) for w in white))
-        return cls(parts, given, frame, size * y_unit, x_unit, known, whole)
+        return cls(parts, given, frame, size * y_unit, x_unit, known, numbers)
+
+    def without(self, out: Tensor) -> Posed:
+        """The problem without some of the samples, by a mask of all, part by part."""
+        parts = (self.given.train, self.given.validation, self.given.held_out)
+        kept = [part.rows(~mask) for part, mask in zip(parts, out.split([len(part) for part in parts]))]
+        return self._in_frame(Parts(*kept), self.known, None if self.numbers is None else self.numbers[~out])
 
     def weighted(self, errors: Errors) -> Parts:
         """The parts with the weights that go with these errors.
@@ -65,6 +87,11 @@ class Posed:
         return Parts(
             *(replace(s, weights=relative_weights(s, p.train)) for s in (p.train, p.validation, p.held_out))
         )
+
+    @property
+    def everyone(self) -> Samples:
+        """All samples, in the given coordinates, part by part."""
+        return Samples.cat([self.given.train, self.given.validation, self.given.held_out])
 
     @property
     def classes(self) -> tuple[Any, ...]:

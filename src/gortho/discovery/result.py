@@ -13,6 +13,7 @@ import torch
 from scipy.stats import t as student_t
 
 from gortho.discovery import display, symbolic, words
+from gortho.discovery.classes import LEAST_PROBABILITY
 from gortho.discovery.defect import Defect
 from gortho.discovery.provenance import Provenance, Restart
 from gortho.discovery.verdict import Evidence, Verdict
@@ -194,10 +195,11 @@ class Discovery:
         return np.array(self.classes)[values.argmax(1)] if self.classes else values
 
     def predict_proba(self, X: Any, scalars: Any = None) -> np.ndarray:
-        """Probabilities of the classes ``(N, classes)``, in the order of ``classes``."""
+        """Probabilities of the classes ``(N, classes)``, in the order of ``classes``; none is below about 1e-6."""
         if not self.classes:
             raise ValueError(f"probabilities are for classes: the output was {self.output!r}")
-        return torch.softmax(torch.as_tensor(self._values(X, scalars)), 1).numpy()
+        p = torch.softmax(torch.as_tensor(self._values(X, scalars)), 1).clamp_min(LEAST_PROBABILITY)
+        return (p / p.sum(1, keepdim=True)).numpy()
 
     def _values(self, X: Any, scalars: Any) -> np.ndarray:
         net = self._network()

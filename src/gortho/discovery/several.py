@@ -8,7 +8,7 @@ from gortho.discovery.answer import provenance
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import noise_of
 from gortho.discovery.find import SEARCH_SAMPLES, VALIDATION_SAMPLES
-from gortho.discovery.posed import Posed
+from gortho.discovery.posed import Posed, split
 from gortho.discovery.predictor import Parts
 from gortho.discovery.result import Discovery
 from gortho.discovery.settings import Settings
@@ -44,8 +44,8 @@ def posed_by_space(
     samples: Samples, spaces: tuple[int, ...], dims: tuple[int, ...], output: int, seed: int
 ) -> Posed:
     """Parts with each kind of vector in a frame of its own, and outputs in that of their space."""
-    sizes = [min(5_000, max(4, len(samples) // 6)), min(3_000, max(4, len(samples) // 8))]
-    test, validation, train = samples.split([*sizes, len(samples) - sum(sizes)], seed)
+    given, numbers = split(samples, seed)
+    train = given.train
     x_unit, y_unit = train.units
     places = [[i for i, kind in enumerate(spaces) if kind == space] for space in range(len(dims))]
     frames = tuple(Frame.of(train.x[:, own, :d] / x_unit) for own, d in zip(places, dims))
@@ -57,10 +57,10 @@ def posed_by_space(
             x[:, own, :d] = x[:, own, :d] @ frame.W.mT
         return replace(part, x=x, y=part.values_in(frames[output], part.y))
 
-    parts = [white(part) for part in (train, validation, test)]
+    parts = [white(part) for part in (train, given.validation, given.held_out)]
     size = float(parts[0].y.square().mean().sqrt())
     scaled = Parts(*(part.in_units(1.0, size) for part in parts))
-    return Posed(scaled, Parts(train, validation, test), frames[output], size * y_unit, x_unit, frames=frames)
+    return Posed(scaled, given, frames[output], size * y_unit, x_unit, numbers=numbers, frames=frames)
 
 
 def discover_several(

@@ -27,6 +27,8 @@ UNDERSTATED = 1.8
 APART = 2.0
 #: The 95th percentile of the norm of a random symmetric matrix over its root mean square, by the dimension from one on.
 NORMS = (1.96, 1.64, 1.48, 1.40, 1.34)
+#: A refit strays where it is so many times as far from the middle of all as the median one; one in so many may.
+STRAYS, ONE_IN = 5.0, 4
 #: Errors of the form are not smaller than this share of its largest entry.
 ROUNDING = 1e-9
 
@@ -38,6 +40,20 @@ class Spread:
     distances: tuple[float, ...]
     signature_votes: float  # share of refits with the form's signature
     weakest_eigenvalue: float  # smallest |λ| over its standard error, zero directions left out
+
+
+def steady(matrices: Tensor, frame: Frame) -> Tensor:
+    """The end of the search, the first, and its refits, without a few that stray while all others agree.
+
+    Both in the given coordinates, of the forms in the frame. Normal errors lead nowhere that far, so errors of other
+    forms are not narrowed by this.
+    """
+    given = unit_form(frame.W.mT @ matrices @ frame.W)
+    given = given * torch.where((given * given[0]).sum((1, 2), keepdim=True) < 0, -1.0, 1.0)
+    distances = torch.linalg.matrix_norm(given - given.median(0).values)
+    strays = distances > STRAYS * distances.median()
+    strays[0] = False
+    return matrices if int(strays.sum()) * ONE_IN > len(given) - 1 else matrices[~strays]
 
 
 def _eigenvalue_errors(A: Tensor, matrices: Tensor) -> Tensor:
@@ -109,7 +125,7 @@ def given_errors(
     factor = 1.0 if polynomial else UNDERSTATED
     # Intervals are made with Student's t of the few refits; draws are as many as one likes.
     of_few = norm.ppf(0.975) / student_t.ppf(0.975, max(1, len(matrices) - 1))
-    for forms, times in ((matrices, factor), (draws, float(of_few))):
+    for forms, times in ((steady(matrices, frame), factor), (draws, float(of_few))):
         if forms is not None:
             found = _errors_of(candidate.matrix, unit_form(frame.W.mT @ forms @ frame.W), times)
             least = torch.maximum(least[0], found[0]), torch.maximum(least[1], found[1])

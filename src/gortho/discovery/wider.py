@@ -111,7 +111,7 @@ def widen(
     if accepted is not None:
         return wider_answer(found, samples, posed, plain, accepted, told, seed, clock)
     better = [trial for trial in trials if _beats(trial, plain, parts.held_out)]
-    opened = _open(found, better, samples, posed, seed, tolerance)
+    opened = _open(found, better, posed, tolerance)
     if not ends:
         return opened
     left = ", ".join(f"{end.claim.name} {percent(end.error / parts.validation.variance)}" for end in ends)
@@ -128,9 +128,7 @@ def widen(
     )
 
 
-def _open(
-    found: Discovery, trials: list[Trial], samples: Samples, posed: Posed, seed: int, tolerance: float
-) -> Discovery:
+def _open(found: Discovery, trials: list[Trial], posed: Posed, tolerance: float) -> Discovery:
     """The discovery, no longer NONE where a wider symmetry explains all that free models do, but is not pinned down."""
     for trial in trials:
         broken = trial.evidence.broken
@@ -141,7 +139,7 @@ def _open(
                 reason=trial.reason,
                 advice=trial.advice,
                 confidence=0.0,
-                notices=with_few(found, trial.evidence, samples, posed, seed),
+                notices=with_few(found, trial.evidence, posed),
             )
     return found
 

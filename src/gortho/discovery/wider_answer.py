@@ -132,7 +132,7 @@ def wider_answer(
         certificate=certificate(network, wider, posed.given.held_out),
         held_out=(found.held_out[0], own.flatten().numpy()[: len(found.held_out[0])]),
         wider=wider,
-        notices=with_few(found, trial.evidence, samples, posed, seed),
+        notices=with_few(found, trial.evidence, posed),
     )
 
 

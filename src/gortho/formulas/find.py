@@ -11,7 +11,7 @@ from scipy.stats import t as student_t
 
 from gortho.formulas.fitting import Rows, refined, slopes, solve, standard_errors
 from gortho.formulas.library import Candidate, library
-from gortho.formulas.problem import Problem
+from gortho.formulas.problem import Problem, of_all
 from gortho.formulas.selection import ROUNDING, Squares, choose, prices
 from gortho.formulas.shapes import COST as SHAPED
 from gortho.formulas.shapes import Grid
@@ -127,7 +127,13 @@ def short_formula(problem: Problem) -> Formula | None:
     A few samples that are far from it rule neither its terms nor its numbers (`gortho.formulas.usual`).
     """
     with np.errstate(all="ignore"):
-        return robust(problem, _short_formula, _again)
+        formula = robust(problem, _short_formula, _again)
+    return of_all(problem, formula) if formula is not None and told_from_zero(formula) else None
+
+
+def told_from_zero(formula: Formula) -> bool:
+    """Whether no coefficient may be zero by its 95 % interval; of a sum, such terms are left out before."""
+    return not any(abs(term.coefficient) <= term.error for term in formula.terms)
 
 
 def _short_formula(problem: Problem) -> Formula | None:
@@ -284,7 +290,8 @@ def _measured(problem: Problem, formula: Formula) -> Formula:
     rows = problem.rows(held)
     with np.errstate(all="ignore"):
         values = formula.values(rows.q)
-    predicted = problem.predict(held).reshape(rows.y.shape)
+    predicted = problem.predict(held) if problem.predicted is None else problem.predicted
+    predicted = predicted.reshape(rows.y.shape)
     own, other = (np.square(rows.root * (rows.y - v)).sum(1) for v in (values, predicted))
     # Where the predictor does well, the sample is right and the formula is not.
     out = far(np.minimum(own, other), own, rows.root * rows.y)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gortho.formulas.fitting import Rows
 from gortho.formulas.library import Space, space_of
+from gortho.formulas.values import Formula
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
 
@@ -19,6 +20,7 @@ class Problem:
 
     ``spread`` are symmetries that would do as well (refits), by which the form's error reaches the coefficients;
     ``widened`` is the factor that their spread is known to be too small by. ``logarithms`` may be in it or not.
+    ``predicted`` are values for the held-out samples, where those of ``predict`` have seen them.
     """
 
     train: Samples
@@ -31,6 +33,7 @@ class Problem:
     widened: float = 1.0
     output_space: int = 0
     logarithms: bool = True
+    predicted: np.ndarray | None = None
 
     def rows(self, samples: Samples, symmetry: Symmetry | None = None) -> Rows:
         """Samples as formulas see them."""
@@ -44,8 +47,32 @@ class Problem:
 
     def unexplained(self, values: np.ndarray, samples: Samples) -> float:
         """The share of the variance of samples that values leave, by their weights."""
-        w = np.ones(len(samples)) if samples.weights is None else samples.weights.numpy()
-        y = samples.y.numpy().reshape(len(samples), -1)
-        around = y - np.average(y, axis=0, weights=w)
+        w, y = _weighted(samples)
         errors = np.square(values.reshape(y.shape) - y).mean(1)
-        return float((w * errors).sum() / max((w * np.square(around).mean(1)).sum(), 1e-300))
+        return float(np.average(errors, weights=w) / _variance(samples))
+
+
+def _variance(samples: Samples) -> float:
+    """Mean square of the targets about their mean, by the weights of the samples; not zero."""
+    w, y = _weighted(samples)
+    around = np.square(y - np.average(y, axis=0, weights=w)).mean(1)
+    return max(float(np.average(around, weights=w)), 1e-300)
+
+
+def _weighted(samples: Samples) -> tuple[np.ndarray, np.ndarray]:
+    """Weights ``(N,)`` and targets ``(N, c)``."""
+    w = np.ones(len(samples)) if samples.weights is None else samples.weights.numpy()
+    return w, samples.y.numpy().reshape(len(samples), -1)
+
+
+def of_all(problem: Problem, formula: Formula) -> Formula:
+    """The formula with shares of the variance of all samples, as other models have them;
+
+    but of the held-out ones alone where some of these are far from it.
+    """
+    if formula.far[0]:
+        return formula
+    every = Samples.cat([problem.train, problem.validation, problem.held_out])
+    share = _variance(problem.held_out) / _variance(every)
+    own, other = share * formula.unexplained, share * formula.predictor_unexplained
+    return replace(formula, unexplained=own, predictor_unexplained=other)

@@ -131,6 +131,11 @@ class Style:
 TEXT, LATEX = Style(False), Style(True)
 
 
+def map_names(count: int) -> list[str]:
+    """Names, in LaTeX, of the maps that take vectors of other kinds to the frame of the first."""
+    return ["T"] if count == 1 else [f"T_{{{place + 1}}}" for place in range(count)]
+
+
 class Writer:
     """Writes the terms of a formula; with marks, those of a sum over its first vector or pair."""
 
@@ -140,6 +145,10 @@ class Writer:
         self.scalars = [style.name(name) for name in formula.scalars]
         self.fits = True
         points = formula.points
+        if style.latex and formula.symmetry.linked:
+            names = ["", *map_names(len(formula.symmetry.maps))]
+            for place, space in enumerate(formula.symmetry.spaces):
+                self.vectors[place] = style.product([names[space], self.vectors[place]])
         if formula.symmetry.origin is not None:
             self.vectors = [f"{v}-c" for v in self.vectors[:points]] + self.vectors[points:]
         each = len(formula.scalars) // points if points and len(formula.scalars) >= points else 0

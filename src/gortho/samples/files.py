@@ -177,8 +177,8 @@ def checked(raw: Raw, shape: Shape, source: str, limits: Limits) -> Dataset:
         if raw.classes and np.isnan(target).any():
             first, count = int(np.isnan(target).argmax()), int(np.isnan(target).sum())
             raise DataError(
-                f"y has no label in {raw.place(first)} ({count} in all): {FIX}; NA, null and nan count as missing, so "
-                "a class needs another name"
+                f"y has no label in {raw.place(first)} ({count} in all): {FIX}; NA, None, null and nan count as "
+                "missing, so a class needs another name"
             )
         weight = raw.more.get("weight")
         weight = weight[:, 0] if weight is not None and weight.ndim == 2 and weight.shape[1] == 1 else weight

@@ -27,6 +27,8 @@ from .tables import Table
 
 WHITESPACE = r"\s+"
 READABLE = {"", "#n/a", "<na>", "n/a", "na", "none", "null", "true", "false"}  # missing, or logical
+#: 1,234.5, 1,234,567 and 1.234,5, 1.234.567: groups of three digits, and decimals after the other sign.
+THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:(?:,\d{3})+\.\d*|(?:\.\d{3})+,\d*|(?:,\d{3}){2,}|(?:\.\d{3}){2,})")
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 
 
@@ -189,7 +191,7 @@ def _frames(layout: Layout, numbers: list[str], rows: int | None) -> Iterator[An
 
 def _delimiter(line: str) -> str:
     bare = re.sub(r'"[^"]*"', "", line.strip("\n"))
-    found = max(",;\t", key=bare.count)
+    found = max(",;\t|", key=bare.count)
     return found if found in bare else WHITESPACE if len(line.split()) > 1 else ","
 
 
@@ -259,4 +261,8 @@ def _explain(layout: Layout, columns: list[str], rows: int | None = None) -> Non
             fix = "replace it by a number, or drop the line, or the column by drop="
             if DECIMAL_COMMA.fullmatch(cell):
                 fix = "it has a decimal comma: say so by decimal=','"
+            if THOUSANDS.fullmatch(cell) or (
+                layout.decimal == "," and re.fullmatch(r"[-+]?\d+\.\d{3}", cell)
+            ):
+                fix = "it has thousands separators: write all numbers without them"
             raise DataError(f"line {line}, column {name!r}: {cell!r} is not a number: {fix}")

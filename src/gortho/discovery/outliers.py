@@ -1,0 +1,169 @@
+"""Outliers: samples whose y has nothing to do with their x, told apart before anything is judged.
+
+The search is tamed against them, but neither predictors nor twins are, and a few gross errors can be most of the
+variance that shares are measured by. An outlier is far from a robust fit, by the errors of the others and by the spread
+of y, and so are few; and where they lie tells nothing: samples that are far from every fit in one place, such as the
+pole of a law, or where a symmetry is broken, are no outliers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from scipy.spatial import KDTree
+from scipy.stats import ks_2samp, poisson
+from torch import Tensor
+
+from gortho.discovery.looks import LAST, few_for
+from gortho.discovery.models import Invariants, coordinates
+from gortho.discovery.posed import Posed
+from gortho.discovery.predictor import Parts
+from gortho.discovery.projection import Projection, Solve
+from gortho.discovery.result import Discovery
+from gortho.discovery.targets import Errors, prepared
+from gortho.nn.tuples import SOFT
+from gortho.samples.values import Samples
+
+#: An outlier is beyond so many sigmas of normal errors with the median of all …
+FAR = 6.0
+#: … and its error is beyond so many sigmas of y itself, by the median distance from the median; or of so many, where
+#: there are such.
+GROSS, LARGE = 3.0, 2.0
+#: The median size of a normal number: noise of vectors may be along one of their components, so all count as numbers.
+MEDIAN = 0.6745
+#: More than this share of the samples are no outliers: the fit is wrong, or errors have heavy tails.
+MOST = 0.1
+#: Samples beyond so many median errors of a fit count less and less in the next; and rounds of it.
+TAMED, ROUNDS = 4.0, 10
+#: Quantiles of y that bound its usual values, of so many samples at most.
+USUAL, MANY = (0.02, 0.98), 100_000
+#: Samples for each unknown of the fit, at least.
+ROWS_FOR_UNKNOWN = 12
+#: Neighbours of an outlier that are looked at; and the chance, by tests of where outliers are, that tells of a place.
+NEIGHBOURS, BY_CHANCE = 10, 3e-3
+#: Searches after which more outliers are looked for.
+SEARCHES = 3
+#: Rows that are named.
+NAMED = 10
+
+
+def outliers(parts: Parts, A: Tensor, errors: Errors, seed: int) -> Tensor:
+    """Which of training, validation and held-out samples, one after the other, are outliers: a mask.
+
+    ``A`` and ``errors`` are those of the search, in the frame. The fit is one to training and validation samples.
+    """
+    whole = Samples.cat([parts.train, parts.validation, parts.held_out])
+    seen, spread = len(parts.train) + len(parts.validation), _deviations(whole)
+    none = np.zeros(len(whole), bool)
+    if not bool((spread > _beyond(GROSS, spread)).any()):
+        return torch.from_numpy(none)
+    far, squares = _far(prepared(whole, Errors.ABSOLUTE), seen, A, seed)
+    if errors is not Errors.ABSOLUTE:
+        far &= _far(prepared(whole, errors), seen, A, seed)[0]
+    spread = _deviations(prepared(whole, Errors.ABSOLUTE))
+    gross, large = (far & (squares > _beyond(sigmas, spread)).numpy() for sigmas in (GROSS, LARGE))
+    if not gross.any() or gross.mean() > MOST or _somewhere(A, whole, gross):
+        return torch.from_numpy(none)
+    # Where some are gross, others are likely, too.
+    more = large & ~gross
+    if large.mean() > MOST or (more.any() and _somewhere(A, whole, more)):
+        return torch.from_numpy(gross)
+    return torch.from_numpy(large)
+
+
+def _beyond(sigmas: float, squares: Tensor) -> float:
+    """Squared errors beyond so many sigmas, of numbers whose squares have this median."""
+    return (sigmas / MEDIAN) ** 2 * float(squares.median())
+
+
+def _somewhere(A: Tensor, samples: Samples, found: np.ndarray) -> bool:
+    """Whether what was found has a place, among the coordinates or among the invariants."""
+    plain, invariants = coordinates(samples), Invariants.of(A, samples, squares=True)(samples)
+    sizes = torch.cat([invariants.abs(), samples.x.double().norm(dim=2)], 1)
+    return _in_one_place(plain, found) or _in_one_place(invariants, found) or _at_one_end(sizes, found)
+
+
+def _deviations(samples: Samples) -> Tensor:
+    """Squared distances of the targets from their median, by the weights of the samples."""
+    y = samples.y.reshape(len(samples), -1)
+    return (y - y.median(0).values).square().sum(1) * _weights(samples)
+
+
+def _far(samples: Samples, seen: int, A: Tensor, seed: int) -> tuple[np.ndarray, Tensor]:
+    """Which samples are far from a robust fit to the first ones, by the errors of the others; and squared errors."""
+    few, columns = few_for(samples.rows(slice(0, seen)), LAST)
+    projection = Projection(few, min(columns, seen // ROWS_FOR_UNKNOWN), few.weights, seed + 6, SOFT)
+    squares = _deviations(few)  # before there is a fit
+    for _ in range(ROUNDS):
+        weights = (1 + squares / (TAMED**2 * squares.median().clamp_min(1e-300))) ** -2
+        at = projection.reweighted(weights).solve(A)
+        squares = _squares(projection, at, few)
+    prediction, y = projection.predict(at, samples), samples.y.reshape(len(samples), -1)
+    # At the edge of the data a fit may leave the range of y.
+    inside = torch.clamp(prediction, *torch.quantile(y[:MANY], torch.tensor(USUAL, dtype=y.dtype), dim=0))
+    errors = torch.minimum((y - prediction).abs(), (y - inside).abs())
+    squares = errors.square().sum(1) * _weights(samples)
+    # Errors may be in proportion to what is predicted: they are usual then.
+    sizes = prediction.square().sum(1) * _weights(samples)
+    relative = squares / (sizes + sizes.median()).clamp_min(1e-300)
+    found = [e > _beyond(FAR, e[:seen]) for e in (squares, relative)]
+    return (found[0] & found[1]).numpy(), squares
+
+
+def _weights(samples: Samples) -> Tensor:
+    return torch.ones(len(samples), dtype=samples.y.dtype) if samples.weights is None else samples.weights
+
+
+def _squares(projection: Projection, at: Solve, samples: Samples) -> Tensor:
+    """Squared distances of the samples from a fit, by their own weights."""
+    y = samples.y.reshape(len(samples), -1)
+    return (y - projection.predict(at, samples)).square().sum(1) * _weights(samples)
+
+
+def _in_one_place(rows: Tensor, found: np.ndarray) -> bool:
+    """Whether those found have more of their kind for neighbours, among rows of inputs, than chance would give."""
+    inputs = rows.numpy()
+    inputs = (inputs - np.median(inputs, axis=0)) / np.maximum(inputs.std(0), 1e-300)
+    near = min(NEIGHBOURS, len(inputs) - 1)
+    _, at = KDTree(inputs).query(inputs[found], k=near + 1)
+    own = np.flatnonzero(found)[:, None]
+    neighbours = int((found[at] & (at != own)).sum())
+    expected = len(own) * near * (len(own) - 1) / (len(inputs) - 1)
+    # Neighbours mostly come in pairs.
+    return bool(poisson.sf(neighbours // 2 - 1, expected / 2) < BY_CHANCE)
+
+
+def _at_one_end(sizes: Tensor, found: np.ndarray) -> bool:
+    """Whether one of the columns has other values for those found than for all others."""
+    tests = (ks_2samp(column[found], column[~found]) for column in sizes.numpy().T)
+    return bool(min(test.pvalue for test in tests) < BY_CHANCE / sizes.shape[1])
+
+
+def outlier_notices(posed: Posed, kept: Posed) -> list[str]:
+    """The notice on outliers, where there are some: what was posed, and what was kept of it."""
+    y, rest = (s.y.reshape(len(s), -1).norm(dim=1) for s in (posed.everyone, kept.everyone))
+    count, named = len(y) - len(rest), ""
+    if not count:
+        return []
+    if posed.numbers is not None and kept.numbers is not None:
+        rows = sorted(set(posed.numbers.tolist()) - set(kept.numbers.tolist()))
+        numbers = ", ".join(map(str, rows[:NAMED])) + ", …" * (len(rows) > NAMED)
+        named = f" (number {numbers} of the samples used, counted from 0)"
+    are, they, them = ("is an outlier", "It is", "it") if count == 1 else ("are outliers", "They are", "them")
+    return [
+        f"{count:,} of {len(y):,} samples{named} {are}, far from the y of others with such x: the largest |y| is "
+        f"{float(y.max()):.3g}, and {float(rest.max()):.3g} without {them}. {they} left out of fits, errors and "
+        f"verdict. Look at {them}: drop what is wrong, and give what is right its error (y_error) or weight."
+    ]
+
+
+def without_outliers(found: Discovery, posed: Posed, kept: Posed) -> Discovery:
+    """The discovery, its reason with a word on the outliers that it was made without."""
+    count = len(posed.everyone) - len(kept.everyone)
+    if not count:
+        return found
+    are = "is an outlier" if count == 1 else "are outliers"
+    said = f"{count:,} of {len(posed.everyone):,} samples {are}, and left out (see the note)."
+    return replace(found, reason=f"{said} {found.reason}")

@@ -1,0 +1,89 @@
+"""Outliers: told apart, named, and left out; but not poles, not large targets, and nothing is found in noise."""
+
+import numpy as np
+import pytest
+import torch
+from helpers import normal
+
+import gortho
+from gortho.discovery.outliers import outliers
+from gortho.discovery.posed import Posed
+from gortho.discovery.targets import Errors
+from gortho.samples.frame import unit_form
+from gortho.samples.values import Samples
+
+TINY = gortho.Settings(starts=2, generations=0, finalists=1, refits=4, predictor_steps=40)
+A = torch.diag(torch.tensor([1.0, 0.5], dtype=torch.float64))
+
+
+def law(seed=0, rows=600, noise=0.02):
+    x = normal(rows, 2, seed=seed)
+    q = torch.einsum("ni,ij,nj->n", x, A, x)
+    return x, torch.sin(q) + noise * normal(rows, seed=seed + 1)
+
+
+def spoiled(y, size, share=0.02, seed=5):
+    rng = np.random.default_rng(seed)
+    bad = rng.choice(len(y), round(share * len(y)), replace=False)
+    y = y.clone()
+    y[bad] += size * y.std() * torch.as_tensor(rng.uniform(0.5, 2, len(bad)) * rng.choice([-1, 1], len(bad)))
+    return y, sorted(int(i) for i in bad)
+
+
+def found_in(x, y, errors=Errors.ABSOLUTE):
+    posed = Posed.of(Samples(x[:, None], y), 0)
+    back = posed.frame.inverse
+    out = outliers(posed.parts, unit_form(back.mT @ A @ back), errors, 0)
+    return sorted(posed.numbers[out].tolist())
+
+
+@pytest.mark.parametrize("size", [20, 100])
+@pytest.mark.parametrize("noise", [0.0, 0.02, 0.2])
+def test_gross_errors_are_told_apart(size, noise):
+    x, y = law(noise=noise)
+    assert found_in(x, y) == []
+    y, bad = spoiled(y, size)
+    assert found_in(x, y) == bad
+
+
+def test_large_targets_and_poles_are_no_outliers():
+    x, _ = law()
+    q = torch.einsum("ni,ij,nj->n", x, A, x)
+    pole = 1 / (q - 1)
+    assert found_in(x, pole) == [] and found_in(x, pole, Errors.RELATIVE) == []
+    assert found_in(x, torch.exp(2 * q) * (1 + 0.2 * normal(600, seed=3))) == []  # errors relative to y
+
+
+def test_what_is_far_in_one_place_is_no_outlier():
+    x, y = law()
+    away = (x - torch.tensor([0.5, 0.5])).norm(dim=1) < 0.2
+    assert 5 < int(away.sum()) < 30
+    y[away] += 50
+    assert found_in(x, y) == []
+
+
+def test_too_many_are_none():
+    x, y = law()
+    assert found_in(x, spoiled(y, 50, share=0.2)[0]) == []
+
+
+def test_a_law_is_found_in_spite_of_outliers_and_they_are_named():
+    x, y = law()
+    y, bad = spoiled(y, 100)
+    found = gortho.discover(x, y, settings=TINY, look_for="O")
+    assert found.verdict is gortho.Verdict.FOUND and found.group_name == "O(2)"
+    assert found.candidate.cosine(gortho.QuadraticForm(A)) > 0.999
+    assert found.peers[0].relative_mse < 0.01
+    assert f"{len(bad)} of 600 samples are outliers" in found.reason
+    (note,) = [notice for notice in found.notices if "outlier" in notice]
+    named = [int(n) for n in note.split("number ")[1].split(", …")[0].split(", ")]
+    assert named == bad[:10] and "y_error" in note
+
+
+@pytest.mark.parametrize("tails", [np.inf, 1.5])
+def test_noise_stays_without_a_form(tails):
+    rng = np.random.default_rng(2)
+    y = rng.normal(size=250) if np.isinf(tails) else rng.standard_t(tails, size=250)
+    y[::50] += 100
+    found = gortho.discover(rng.normal(size=(250, 2)), y, settings=TINY, look_for="O")
+    assert found.verdict is gortho.Verdict.UNDERDETERMINED
