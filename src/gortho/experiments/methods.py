@@ -153,7 +153,9 @@ class KnownForm(Network):
 class Regressor(Method):
     """`EquivariantRegressor`, told A, with its defaults."""
 
-    tuning = "Defaults; when a process predicts was chosen on O5, Particle and random laws, seeds 500 and 600 on."
+    tuning = (
+        "Defaults; when a process predicts was chosen on O5, Particle and random laws, seeds 500 and 600 on."
+    )
 
     def __init__(self, form: QuadraticForm, output: Any, seed: int = 0, **options: Any):
         super().__init__(output, seed)
