@@ -52,7 +52,7 @@ def known(output="vector", **options):
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
     [
-        EquivariantRegressor(process=False, **SEARCH),
+        EquivariantRegressor(predictor="network", **SEARCH),
         InvariantClassifier("euclidean", allow_scaled=True, **SMALL),
         EquivariantRegressor(form="euclidean", allow_scaled=True, **SMALL),
     ],

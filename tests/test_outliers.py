@@ -87,3 +87,11 @@ def test_noise_stays_without_a_form(tails):
     y[::50] += 100
     found = gortho.discover(rng.normal(size=(250, 2)), y, settings=TINY, look_for="O")
     assert found.verdict is gortho.Verdict.UNDERDETERMINED
+
+
+def test_what_a_wrong_model_leaves_over_is_no_outlier():
+    """Clean samples of another law, a product of two forms, from which a fit of one form is far."""
+    x, y = law(rows=1_000)
+    other = torch.einsum("ni,ij,nj->n", x, torch.diag(torch.tensor([-0.3, 2.0], dtype=torch.float64)), x)
+    assert found_in(x, y * other.abs().sqrt() + other**2) == []
+    assert found_in(x, torch.tan(other)) == []  # poles that are no function of the form

@@ -107,7 +107,7 @@ def test_a_known_form_and_few_samples_are_enough_for_a_regressor(make):
     train, test = task[:60], task[60:]
     x, y = train.x.numpy(), train.y.numpy()
     smooth = EquivariantRegressor(form=task.form, epochs=50, random_state=0).fit(x, y)
-    network = EquivariantRegressor(form=task.form, epochs=50, process=False, random_state=0).fit(x, y)
+    network = EquivariantRegressor(form=task.form, epochs=50, predictor="network", random_state=0).fit(x, y)
     share = [1 - model.score(test.x.numpy(), test.y.numpy()) for model in (smooth, network)]
     assert share[0] < 0.01 and share[0] < 0.1 * share[1]
     assert equivariance_error(smooth.network_, task.form, "vector", "scalar", test.x[:50]) < 1e-10
@@ -117,13 +117,13 @@ def test_a_regressor_keeps_the_network_where_a_process_is_worse_or_refused():
     x = np.random.default_rng(0).normal(size=(200, 3))
     y = (x**2).sum(1) > 3.0  # a step: smooth functions ring
     fits = [
-        EquivariantRegressor(form="euclidean", epochs=30, process=p, random_state=0).fit(x, y)
-        for p in ("auto", False)
+        EquivariantRegressor(form="euclidean", epochs=30, predictor=p, random_state=0).fit(x, y)
+        for p in ("auto", "network")
     ]
     errors = [1 - model.score(x, y) for model in fits]
     assert errors[0] < 2 * errors[1] + 0.05
-    with pytest.raises(ValueError, match="process = 'never': choose 'auto' or False"):
-        EquivariantRegressor(form="euclidean", epochs=1, process="never").fit(x, y)
+    with pytest.raises(ValueError, match="predictor = 'never': choose 'auto' or 'network'"):
+        EquivariantRegressor(form="euclidean", epochs=1, predictor="never").fit(x, y)
 
 
 def test_errors_at_left_out_samples_are_those_of_fits_without_them():

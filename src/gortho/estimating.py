@@ -242,7 +242,7 @@ class Estimator(BaseEstimator):
             progress=False,
             **self._objective(net, samples),
         )
-        net = self._smoother(net, form, samples, seed)
+        net = self._simpler(net, form, samples, seed)
         if frame is None:
             net.x_scale *= x_unit
             net.y_scale *= y_unit
@@ -250,7 +250,7 @@ class Estimator(BaseEstimator):
         self.network_ = net if frame is None else InFrame(net, frame.W, y_unit, self.form_, x_unit)
         return self
 
-    def _smoother(
+    def _simpler(
         self, net: EquivariantNet, form: QuadraticForm, samples: Samples, seed: int
     ) -> EquivariantNet:
         """The network, or what predicts better."""

@@ -21,9 +21,10 @@ from torch import Tensor
 
 from gortho.discovery import Settings
 from gortho.discovery.classes import entropy, prepare
-from gortho.discovery.predictor import LAW
+from gortho.discovery.models import squared_errors
+from gortho.discovery.predictor import LAW, Parts, polynomial
 from gortho.discovery.smooth import CENTRES, around
-from gortho.estimating import Estimator
+from gortho.estimating import MIN_SPLIT, Estimator
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.reps import DirectSum, Rep, Scalar
@@ -31,6 +32,7 @@ from gortho.samples import DataError, Samples
 from gortho.samples.door import as_targets, hopeless
 from gortho.samples.labels import as_labels
 from gortho.scaling import ScaledFeatures
+from gortho.training import predict, split_indices
 
 #: Up to this many times a network's validation error, the leave-one-out error of a process that has all samples is as
 #: good: few samples validate a network, and its best epoch is chosen by them.
@@ -54,8 +56,9 @@ class EquivariantRegressor(RegressorMixin, Estimator):
         allow_scaled: accept columns that look scaled one by one, which destroys a form.
         width, depth, epochs, batch_size, lr, patience, validation_fraction: network and training, see `gortho.fit`.
         weight_decay: the default suits a few hundred samples; lower it for many clean ones.
-        process: "auto" predicts numbers from ordered vectors by a Gaussian process of the invariants, unless the
-            network's validation error is clearly below its leave-one-out error; False always takes the network.
+        predictor: "auto" takes a short polynomial of the invariants in place of the network where its validation error
+            is smaller, and, for numbers from ordered vectors, a Gaussian process of the invariants unless its
+            leave-one-out error is clearly larger; "network" always takes the network.
         random_state: seed of everything.
 
     After fitting: ``form_``, ``network_``, ``history_``; if the form was learnt also ``form_errors_``, the standard
@@ -90,7 +93,7 @@ class EquivariantRegressor(RegressorMixin, Estimator):
         weight_decay: float = 3.0,
         patience: int | None = 60,
         validation_fraction: float = 0.15,
-        process: Any = "auto",
+        predictor: str = "auto",
         random_state: Any = None,
     ):
         super().__init__(
@@ -111,7 +114,7 @@ class EquivariantRegressor(RegressorMixin, Estimator):
             random_state=random_state,
         )
         self.output = output
-        self.process = process
+        self.predictor = predictor
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -125,15 +128,23 @@ class EquivariantRegressor(RegressorMixin, Estimator):
         y, rep = as_targets(y, self.output, n)
         return torch.tensor(y), rep
 
-    def _smoother(
+    def _simpler(
         self, net: EquivariantNet, form: QuadraticForm, samples: Samples, seed: int
     ) -> EquivariantNet:
-        if self.process not in ("auto", False):
-            raise ValueError(f"process = {self.process!r}: choose 'auto' or False")
+        if self.predictor not in ("auto", "network"):
+            raise ValueError(f"predictor = {self.predictor!r}: choose 'auto' or 'network'")
         error = self.history_.best_validation * float(net.y_scale.square().mean())
-        if self.process is False or error <= LAW * float(samples.y.var()):
+        exact = LAW * float(samples.y.var())
+        if self.predictor == "network" or error <= exact:
             return net
-        smooth = around(form, samples, seed)
+        if len(samples) >= MIN_SPLIT:
+            kept, out = split_indices(len(samples), self.validation_fraction, seed)
+            parts = Parts(samples.rows(kept), samples.rows(out), samples.rows(out))
+            short = polynomial(form, parts, seed, moves=False)
+            left = error if short is None else _mean_error(short.network, parts.validation)
+            if short is not None and left < error:
+                net, error = short.network, left
+        smooth = None if error <= exact else around(form, samples, seed)
         most = error * (AS_GOOD if len(samples) <= CENTRES else 1.0)
         return smooth[0].network if smooth is not None and smooth[1] < most else net
 
@@ -148,6 +159,12 @@ class EquivariantRegressor(RegressorMixin, Estimator):
         size = np.abs(truth).max() or 1.0  # squares of shares of it stay in range
         truth, predicted = truth / size, predicted / size
         return r2_score(truth, predicted, sample_weight=sample_weight, multioutput="variance_weighted")
+
+
+def _mean_error(net: EquivariantNet, samples: Samples) -> float:
+    """Per number of the output."""
+    errors = squared_errors(predict(net, *samples.inputs), samples)
+    return float(errors.mean()) / samples.y[0].numel()
 
 
 class InvariantClassifier(ClassifierMixin, Estimator):

@@ -361,7 +361,7 @@ def test_a_symmetric_network_is_exported():
         ({"form": "SO(3)", "points": 3, "set_like": True, "features": 50}, "leave out features"),
         ({"form": "SO(3)", "points": 3, "set_like": True, "members": 2}, "leave out features and members"),
         ({"form": "O(3) on x1, O(3) on x2", "points": 3}, "names the form of 2"),
-        ({"form": "O(3) on x1, O(3) on x2", "points": 2, "set_like": True}, "no set"),
+        ({"form": "O(3) on x1, O(3) on x2", "points": 2, "set_like": True}, "not a set"),
         ({"form": "O(3) on x1, O(3) on x2", "points": 2, "axial": [0]}, "single space"),
         ({"form": "O(3) on x1, O(3) on x2", "points": 2, "output_space": 2}, "there are 2"),
     ],

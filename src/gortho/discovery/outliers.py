@@ -28,9 +28,11 @@ from gortho.samples.values import Samples
 
 #: An outlier is beyond so many sigmas of normal errors with the median of all …
 FAR = 6.0
-#: … and its error is beyond so many sigmas of y itself, by the median distance from the median; or of so many, where
-#: there are such.
-GROSS, LARGE = 3.0, 2.0
+#: … and both its error and its y are beyond so many sigmas of y itself, by the median distance from the median; or of
+#: so many, where there are such.
+GROSS, LARGE = 6.0, 3.0
+#: A fit whose typical error is above this share of the spread of y does not tell what is far from the law.
+GOOD = 0.5
 #: The median size of a normal number: noise of vectors may be along one of their components, so all count as numbers.
 MEDIAN = 0.6745
 #: More than this share of the samples are no outliers: the fit is wrong, or errors have heavy tails.
@@ -63,7 +65,10 @@ def outliers(parts: Parts, A: Tensor, errors: Errors, seed: int) -> Tensor:
     if errors is not Errors.ABSOLUTE:
         far &= _far(prepared(whole, errors), seen, A, seed)[0]
     spread = _deviations(prepared(whole, Errors.ABSOLUTE))
-    gross, large = (far & (squares > _beyond(sigmas, spread)).numpy() for sigmas in (GROSS, LARGE))
+    if float(squares[:seen].median()) > GOOD**2 * float(spread.median()):
+        return torch.from_numpy(none)
+    sizes = torch.minimum(squares, spread)
+    gross, large = (far & (sizes > _beyond(sigmas, spread)).numpy() for sigmas in (GROSS, LARGE))
     if not gross.any() or gross.mean() > MOST or _somewhere(A, whole, gross):
         return torch.from_numpy(none)
     # Where some are gross, others are likely, too.

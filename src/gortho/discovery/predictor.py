@@ -165,8 +165,8 @@ def exact_law(form: QuadraticForm, parts: Parts, seed: int) -> Fitted | None:
     return short if short is not None and _error(short.network, held) < LAW * held.variance else None
 
 
-def polynomial(form: QuadraticForm, parts: Parts, seed: int) -> Fitted | None:
-    """The polynomial of the invariants, and the form that suits it best, of the lowest degree that will do.
+def polynomial(form: QuadraticForm, parts: Parts, seed: int, *, moves: bool = True) -> Fitted | None:
+    """The polynomial of the invariants, and the form that suits it best if it moves, of the lowest degree that will do.
 
     If the law is such a polynomial, this is the best estimate that the samples allow: to rounding without noise. None
     if there are too many unknowns for it, or the form is singular.
@@ -179,8 +179,9 @@ def polynomial(form: QuadraticForm, parts: Parts, seed: int) -> Fitted | None:
         columns = projection.family.columns
         if form.signature.zero or columns > POLYNOMIAL_COLUMNS or len(projection.y.flatten()) < 2 * columns:
             break
-        at = projection.refine(form.matrix, POLYNOMIAL_STEPS, LEAST_DAMPING)
-        moved = QuadraticForm(at.A)
+        moved = form
+        if moves:
+            moved = QuadraticForm(projection.refine(form.matrix, POLYNOMIAL_STEPS, LEAST_DAMPING).A)
         if moved.signature != form.signature:
             continue
         fitted = solved(

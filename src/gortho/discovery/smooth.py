@@ -30,7 +30,7 @@ FEW, RANDOM = 120, 6
 MARGIN = 1.0
 #: With more samples: rows and steps of a first look, and of the fit that follows if it is promising.
 LOOK, FIT = (100, 30), (200, 80)
-#: Steps with few samples and a form that is known.
+#: Steps of a first look at a form that is known.
 LONG = 200
 #: A look at few samples is promising with errors up to so many times those of the best so far.
 NEARLY = 3.0
@@ -111,16 +111,21 @@ def around(form: QuadraticForm, samples: Samples, seed: int) -> tuple[Fitted, fl
 
     None where it cannot serve: no numbers, no order, a singular form, targets that are all the same.
     """
-    few = samples.rows(slice(0, FIT[0]))
+    few = samples.rows(slice(0, LOOK[0]))
     if form.signature.zero or not has_process(samples) or len(few) < LEAST or not float(few.y.std()) > 0:
         return None
     starts = (replace(Process.start(few, form.matrix, chart), moves=False) for chart in Chart)
-    steps = LONG if len(few) <= FEW else FIT[1]
-    process = min((p.refined(steps) for p in starts), key=lambda p: p.loss)
-    process = process.on(samples.rows(slice(0, CENTRES)))
-    w = process.view.samples.weights
-    errors = process.left_out().square()
-    return predictor(process, seed), float(errors.mean() if w is None else (w * errors).mean() / w.mean())
+    ends = [p.refined(LONG) for p in starts]
+    if len(samples) > LOOK[0]:  # a fit to more samples may end nowhere: its start is kept
+        ends += [p.on(samples.rows(slice(0, FIT[0]))).refined(FIT[1]) for p in ends]
+    whole = [p.on(samples.rows(slice(0, CENTRES))) for p in ends]
+    error, process = min(((_left_out(p), p) for p in whole), key=lambda one: one[0])
+    return predictor(process, seed), error
+
+
+def _left_out(process: Process) -> float:
+    w, errors = process.view.samples.weights, process.left_out().square()
+    return float(errors.mean() if w is None else (w * errors).mean() / w.mean())
 
 
 def _errors(fitted: Fitted, samples: Samples) -> np.ndarray:

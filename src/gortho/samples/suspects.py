@@ -26,7 +26,7 @@ def suspects(X: np.ndarray, names: Sequence[str]) -> list[str]:
     Whole numbers are suspicious only beside real ones: indices of a lattice are coordinates.
 
     >>> x = np.random.default_rng(0).normal(size=(30, 2))
-    >>> suspects(np.column_stack([np.arange(30), x]), ["event", "px", "py"])[0][:61]
+    >>> suspects(np.column_stack([np.arange(30), x]), ["event", "px", "py"])[0][:62]
     "some columns may not be coordinates: 'event' (counts the rows)"
     """
     flat = X.reshape(-1, X.shape[-1])
