@@ -1,5 +1,7 @@
 """Gaussian processes of the invariants: the form by marginal likelihood, few samples, and the predictor they make."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -137,3 +139,12 @@ def test_errors_at_left_out_samples_are_those_of_fits_without_them():
         one = samples.rows(~others)
         left = float((one.y - predict(without, *one.inputs))[0])
         assert left == pytest.approx(float(errors[i]), rel=1e-4)
+
+
+def test_inputs_beyond_all_bounds_leave_the_mean():
+    task = o5(40, seed=2)
+    samples, _ = enter(task.x, task.y, task.output)
+    process = Process.start(samples, task.form.matrix, Chart.PRODUCTS)
+    lost = dataclasses.replace(process, logs=torch.full_like(process.logs, torch.nan))
+    assert not lost.weights().any()
+    torch.testing.assert_close(lost.left_out(), samples.y - samples.y.mean())

@@ -29,6 +29,8 @@ LENGTH_SPREAD, SIZE_SPREAD, NOISE_BOUNDS = 1.5, 2.0, (-10.0, 1.0)
 CONSTANT = 100.0
 #: Weights times kernel, in units of the targets' deviation, at most: digits beyond it are lost in the sum.
 LARGEST = 1e6
+#: Logarithm of the noise that weights may take to be small, below this.
+MOST_NOISE = 5.0
 #: Rounds of a fit from several starts: steps, and how many go on; those of a fit that need not be the best.
 ROUNDS, SHORT = ((40, 10), (120, 4), (400, 2)), ((25, 4), (100, 1))
 
@@ -112,13 +114,17 @@ class Process:
     def left_out(self) -> Tensor:
         """Errors at each sample of the mean that is fitted to all others, in the units of the targets."""
         w, L = self._solved()
-        return w / torch.cholesky_inverse(L).diagonal() * self.view.size
+        left = w / torch.cholesky_inverse(L).diagonal() if bool(w.any()) else self.view.y
+        return left * self.view.size
 
     def _solved(self) -> tuple[Tensor, Tensor]:
-        """K⁻¹y and the factor of K, with as much noise as keeps rounding small in sums of large weights."""
+        """K⁻¹y and the factor of K, with as much noise as keeps rounding small in sums of large weights.
+
+        Where even more noise than signal does not, no sample counts: the mean of the targets is left.
+        """
         v, logs = self.view, self.logs.clone()
         z = v.coordinates(self.A)
-        while True:
+        while float(logs[-1]) < MOST_NOISE:  # not so for NaN
             K = v.covariance(z, logs)
             L, failed = torch.linalg.cholesky_ex(K)
             if not int(failed):
@@ -126,6 +132,7 @@ class Process:
                 if float(w.abs().sum() * (K.diagonal().max() - CONSTANT)) < LARGEST:
                     return w, L
             logs[-1] += 0.5
+        return torch.zeros_like(v.y), torch.eye(len(v.y), dtype=v.y.dtype)
 
     @property
     def evidence(self) -> float:
