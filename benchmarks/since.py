@@ -1,0 +1,201 @@
+"""What changed since version 0.1.0: its tables beside those of today, and realistic problems under both.
+
+    python benchmarks/since.py --make problems.npz                     # with today's code
+    python benchmarks/since.py --measure problems.npz rows.csv         # with either version on PYTHONPATH
+    python benchmarks/since.py --old old.csv --new new.csv --out results
+
+The pages of 0.1.0 are in results/version_0_1_0. Rows of realistic problems are added to results/since_0_1_0.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import re
+import statistics
+import time
+from pathlib import Path
+
+import numpy as np
+
+FIRST, PROBLEMS = 130_000, 30
+FIELDS = (
+    "version",
+    "seed",
+    "law",
+    "inputs",
+    "noise",
+    "verdict",
+    "confidence",
+    "signature right",
+    "d_PA",
+    "seconds",
+)
+#: A form is right within this d_PA, where its signature is; FOUND with a worse one is wrong.
+RIGHT = 0.3
+NAMES = {"MSE": "**gortho, not told the group**", "FOUND": "gortho, FOUND", "seconds": "gortho, seconds"}
+HOW = """Old figures are those of the pages of version 0.1.0, in results/version_0_1_0; new ones are those of the pages
+beside this one. Seconds are of one core, with other work beside. New is worse in the largest d_PA of random problems,
+and, within the errors, in d_PA under noise."""
+
+
+def make(path: Path) -> None:
+    """The samples of realistic problems, for any version."""
+    from verdicts import problems, task_of
+
+    arrays = {}
+    for p in problems("realistic", PROBLEMS, FIRST):
+        task, _ = task_of(p)
+        told = [p["seed"], p["law"], p["inputs"], p["noise"], task.output]
+        values = {"x": task.x, "y": task.y, "A": task.form.matrix, "p": told}
+        arrays |= {f"{p['seed']} {k}": v for k, v in values.items()}
+    np.savez_compressed(path, **arrays)
+
+
+def measure(path: Path, out: Path) -> None:
+    """The verdicts of the version that is installed."""
+    import torch
+
+    import gortho
+
+    torch.set_num_threads(1)
+    arrays = np.load(path)
+    with out.open("a", newline="", encoding="utf-8") as file:
+        for seed in range(FIRST, FIRST + PROBLEMS):
+            x, y, A = (torch.as_tensor(arrays[f"{seed} {k}"]) for k in "xyA")
+            _, law, inputs, noise, output = arrays[f"{seed} p"].tolist()
+            start, truth = time.perf_counter(), gortho.QuadraticForm(A)
+            found = gortho.discover(x, y, output, seed=seed)
+            form, seconds = found.candidate, time.perf_counter() - start
+            right = form is not None and form.signature == truth.signature
+            d = "" if form is None else f"{form.algebra_distance(truth):.3g}"
+            row = (
+                law,
+                inputs,
+                noise,
+                found.verdict.name,
+                f"{found.confidence:.3f}",
+                right,
+                d,
+                f"{seconds:.1f}",
+            )
+            csv.writer(file).writerow((gortho.__version__, seed, *row))
+            file.flush()
+
+
+def summary(rows: list[dict[str, str]]) -> dict[str, str]:
+    """Right, open and wrong verdicts, the form's distance, seconds."""
+    good = [r["signature right"] == "True" and float(r["d_PA"] or 9) < RIGHT for r in rows]
+    found, unsure = ([r["verdict"] == name for r in rows] for name in ("FOUND", "UNDERDETERMINED"))
+    right, undecided = sum(f and g for f, g in zip(found, good)), sum(unsure)
+    wrong = [r for r, f, g, u in zip(rows, found, good, unsure) if not u and not (f and g)]
+    sure = max((float(r["confidence"]) for r in wrong if r["verdict"] == "FOUND"), default=None)
+    return {
+        "verdict right": f"{right} of {len(rows)}",
+        "UNDERDETERMINED": str(undecided),
+        "wrong": f"{len(wrong)}" + (f" (FOUND with up to {sure:.2f})" if sure is not None else ""),
+        "median d_PA": f"{statistics.median(float(r['d_PA'] or 9) for r in rows):.2g}",
+        "median seconds": f"{statistics.median(float(r['seconds']) for r in rows):.0f}",
+    }
+
+
+def cells(page: Path, name: str) -> list[list[str]]:
+    """Rows of the tables of a page that have this name, without it."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        [c.strip() for c in m.split("|")]
+        for m in re.findall(rf"^\| {re.escape(name)} \| (.*) \|$", text, re.M)
+    ]
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def page(old: list[dict[str, str]], new: list[dict[str, str]], out: Path) -> None:
+    """results/since_0_1_0.md."""
+    then, now = out / "version_0_1_0", out
+    parts = ["# What changed since version 0.1.0", HOW]
+    a, b = summary(old), summary(new)
+    parts += [
+        f"## Realistic problems, seeds {FIRST} to {FIRST + PROBLEMS - 1}, the same samples for both",
+        table(["", "0.1.0", "now"], [[k, a[k], b[k]] for k in a]),
+    ]
+    names = [
+        "problems",
+        "FOUND, right",
+        "FOUND, wrong",
+        "median d_PA",
+        "largest d_PA",
+        "median seconds",
+        "longest",
+    ]
+    random = [cells(where / "discovery_new_seeds.md", "all")[-1] for where in (then, now)]
+    rows = [[name, *values] for name, *values in zip(names, *random)]
+    parts += ["## Random problems, new seeds, others for each", table(["", "0.1.0", "now"], rows)]
+    rows = []
+    for name, of, column, seconds in (
+        ("synthetic O(2,2), d_PA", ("regression", 0), 3, 5),
+        ("moment of inertia O(3), d_PA", ("regression", 1), 3, 5),
+    ):
+        pair = [cells(where / f"{of[0]}.md", "gortho")[of[1]] for where in (then, now)]
+        rows += [
+            [name, *(p[column] for p in pair)],
+            [name.replace("d_PA", "seconds"), *(p[seconds] for p in pair)],
+        ]
+    noisy = {0: cells(then / "noise.md", "gortho"), 1: cells(now / "noise.md", "gortho")[1:3]}
+    for k, noise in enumerate(("0.5", "1")):
+        rows.append([f"label noise {noise}, d_PA", noisy[0][k][4], noisy[1][k][4]])
+        rows.append([f"label noise {noise}, MSE to clean labels", noisy[0][k][0], noisy[1][k][0]])
+        rows.append([f"label noise {noise}, seconds", noisy[0][k][-2], noisy[1][k][-2]])
+    parts += ["## Tasks, 10,000 samples, the same seeds", table(["", "0.1.0", "now"], rows)]
+    sizes = ["30", "100", "300", "1,000", "3,000", "10,000", "30,000"]
+    rows = []
+    for k, task in enumerate(("O5", "Inertia", "Particle")):
+        for what, name in NAMES.items():
+            for where, version in ((then, "0.1.0"), (now, "now")):
+                rows.append([task, what, version, *cells(where / "public.md", name)[k]])
+    parts += [
+        "## Public tables, form hidden, five seeds, others for each",
+        table(["task", "", "version", *sizes], rows),
+    ]
+    steps = [
+        {c[0]: c[-1] for c in cells(w / "step_cost.md", "1024") if c[1:3] == ["3", "eager"]}
+        for w in (then, now)
+    ]
+    rows = [[f"{points} points", *(s[points] for s in steps)] for points in ("1", "5", "10", "20", "64")]
+    parts += [
+        "## A training step of the exact set network, in steps of an MLP",
+        table(["", "0.1.0", "now"], rows),
+    ]
+    parts.append("Jets were not measured again.")
+    parts.append("- command: `python benchmarks/since.py --old old.csv --new new.csv --out results`")
+    (out / "since_0_1_0.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    with (out / "since_0_1_0.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        writer.writerows([*old, *new])
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return [dict(zip(FIELDS, row)) for row in csv.reader(file)]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--make", type=Path, metavar="NPZ")
+    parser.add_argument("--measure", type=Path, nargs=2, metavar=("NPZ", "CSV"))
+    parser.add_argument("--old", type=Path, help="rows of version 0.1.0")
+    parser.add_argument("--new", type=Path, help="rows of today")
+    parser.add_argument("--out", type=Path, default=Path("results"))
+    told = parser.parse_args()
+    if told.make:
+        make(told.make)
+    if told.measure:
+        measure(*told.measure)
+    if told.old and told.new:
+        page(read(told.old), read(told.new), told.out)
