@@ -95,3 +95,13 @@ def test_what_a_wrong_model_leaves_over_is_no_outlier():
     other = torch.einsum("ni,ij,nj->n", x, torch.diag(torch.tensor([-0.3, 2.0], dtype=torch.float64)), x)
     assert found_in(x, y * other.abs().sqrt() + other**2) == []
     assert found_in(x, torch.tan(other)) == []  # poles that are no function of the form
+
+
+def test_the_tail_of_a_law_hides_outliers_that_reach_no_further():
+    x, _ = law()
+    q = torch.einsum("ni,ij,nj->n", x, A, x)
+    y = torch.exp(1.5 * q)
+    assert found_in(x, y) == []
+    low = torch.argsort(y)[40:52]  # ordinary samples, moved into the tail
+    y[low] = torch.linspace(0.2, 0.9, 12, dtype=y.dtype) * y.max()
+    assert found_in(x, y) == []

@@ -1,9 +1,9 @@
 """Outliers: samples whose y has nothing to do with their x, told apart before anything is judged.
 
 The search is tamed against them, but neither predictors nor twins are, and a few gross errors can be most of the
-variance that shares are measured by. An outlier is far from a robust fit, by the errors of the others and by the spread
-of y, and so are few; and where they lie tells nothing: samples that are far from every fit in one place, such as the
-pole of a law, or where a symmetry is broken, are no outliers.
+variance that shares are measured by. Outliers are few. They are far from a robust fit, by the errors of the others and
+by the spread of y, and their y is beyond that of all others. Where they lie tells nothing: samples that are far from
+every fit in one place, such as the pole of a law, or where a symmetry is broken, are no outliers.
 """
 
 from __future__ import annotations
@@ -69,13 +69,19 @@ def outliers(parts: Parts, A: Tensor, errors: Errors, seed: int) -> Tensor:
         return torch.from_numpy(none)
     sizes = torch.minimum(squares, spread)
     gross, large = (far & (sizes > _beyond(sigmas, spread)).numpy() for sigmas in (GROSS, LARGE))
-    if not gross.any() or gross.mean() > MOST or _somewhere(A, whole, gross):
+    if not gross.any() or gross.mean() > MOST or not _apart(spread, gross) or _somewhere(A, whole, gross):
         return torch.from_numpy(none)
     # Where some are gross, others are likely, too.
     more = large & ~gross
-    if large.mean() > MOST or (more.any() and _somewhere(A, whole, more)):
+    if large.mean() > MOST or not _apart(spread, large) or (more.any() and _somewhere(A, whole, more)):
         return torch.from_numpy(gross)
     return torch.from_numpy(large)
+
+
+def _apart(squares: Tensor, found: np.ndarray) -> bool:
+    """Whether all that was found is beyond all others: the tail of a law has no such gap."""
+    of = squares.numpy()
+    return bool(of[found].min() > of[~found].max())
 
 
 def _beyond(sigmas: float, squares: Tensor) -> float:
