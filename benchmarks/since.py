@@ -36,8 +36,8 @@ RIGHT = 0.3
 NAMES = {"MSE": "**gortho, not told the group**", "FOUND": "gortho, FOUND", "seconds": "gortho, seconds"}
 HOW = """Old figures are those of the pages of version 0.1.0, in results/version_0_1_0; new ones are those of the pages
 beside this one. Seconds are of one core, with other work beside. New is worse in the largest d_PA of random problems,
-and, within the errors, in d_PA under noise. Of the realistic problems, 130009 was NONE before the last rule on outliers,
-which it led to."""
+and, within the errors, in d_PA under noise. Of the realistic problems, 130009 was NONE before the last
+rule on outliers, which it led to."""
 
 
 def make(path: Path) -> None:
