@@ -20,7 +20,7 @@ from _table import measure, write_page
 
 import gortho
 from gortho.samples.frame import form_distance
-from gortho.tasks.broken import KINDS, OF_SPACES, BrokenTask, broken, modified_inertia
+from gortho.studies.tasks.broken import KINDS, OF_SPACES, BrokenTask, broken, modified_inertia
 
 if TYPE_CHECKING:
     import pandas as pd

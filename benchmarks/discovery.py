@@ -17,7 +17,7 @@ import torch
 from _table import measure, write_page
 
 import gortho
-from gortho.tasks.random_laws import FORMLESS, SHAPES, formless, random_law
+from gortho.studies.tasks.random_laws import FORMLESS, SHAPES, formless, random_law
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ import torch
 from _table import write
 
 from gortho import EquivariantNet, LearnableForm, QuadraticForm, fit
-from gortho.tasks import Task, inertia, synthetic
+from gortho.studies.tasks import Task, inertia, synthetic
 
 SUCCESS = 0.05
 

@@ -21,7 +21,7 @@ from _table import measure, write_page
 
 import gortho
 from gortho.forms import Signature
-from gortho.tasks.realistic import (
+from gortho.studies.tasks.realistic import (
     LAWS,
     formless_problems,
     formless_realistic,

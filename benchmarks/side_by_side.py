@@ -24,11 +24,11 @@ from _table import measure, write_page
 from torch import Tensor
 
 import gortho
-from gortho.baselines import LieGAN, LieGG, form_of_generators
 from gortho.discovery.spectral import spectral_form
 from gortho.forms import QuadraticForm
 from gortho.samples.frame import Frame, form_distance
-from gortho.tasks.realistic import LAWS, formless_problem, formless_realistic, problem, realistic
+from gortho.studies.baselines import LieGAN, LieGG, form_of_generators
+from gortho.studies.tasks.realistic import LAWS, formless_problem, formless_realistic, problem, realistic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,8 +46,8 @@ COLOURS = {"right": "#0072B2", "honest": "#BBBBBB", "wrong": "#D55E00"}
 HEADING = f"""# Side by side on realistic data
 
 Scalar laws of one vector, 2,000 samples: ten kinds of inputs, roots, logarithms, wells, waves, poles, noise and
-outliers (`gortho.tasks.realistic`), each form in a hidden frame of condition 3. Near misses without a form: other
-norms, sums of laws of two forms, labels in a wrong order.
+outliers (`gortho.studies.tasks.realistic`), each form in a hidden frame of condition 3. Near misses without a form:
+other norms, sums of laws of two forms, labels in a wrong order.
 
 *With a form*: right is a claim with the right signature and a distance to the true form of at most {NEAR} in the frame
 where the inputs are white; honest is an answer that leaves it open; wrong is any other claim, or a denial. *Without*:

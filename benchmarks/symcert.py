@@ -25,7 +25,7 @@ from _table import measure, write_page
 from torch import Tensor
 
 import gortho
-from gortho.tasks.realistic import frame_distance
+from gortho.studies.tasks.realistic import frame_distance
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,12 +19,12 @@ from torch import Tensor
 
 import gortho
 from gortho.nn import LearnableForm, kernels, pairs
-from gortho.toptag import samples
-from gortho.toptag.blind import find_form
-from gortho.toptag.frames import hidden_frame, label_free, minkowski_in, seen
-from gortho.toptag.samples import Sample
-from gortho.toptag.tagger import Tagger, detector_axes
-from gortho.toptag.train import evaluate, stepper, train
+from gortho.studies.toptag import samples
+from gortho.studies.toptag.blind import find_form
+from gortho.studies.toptag.frames import hidden_frame, label_free, minkowski_in, seen
+from gortho.studies.toptag.samples import Sample
+from gortho.studies.toptag.tagger import Tagger, detector_axes
+from gortho.studies.toptag.train import evaluate, stepper, train
 
 MODES = {  # name: (fused kernel, compiled, CUDA graph)
     "eager": (False, False, False),

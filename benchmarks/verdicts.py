@@ -27,10 +27,16 @@ from _table import measure, write_page
 import gortho
 from gortho.discovery import defect, verdict
 from gortho.stored import restored, stored
-from gortho.tasks.classes import class_problem, random_classes
-from gortho.tasks.random_laws import formless, random_law
-from gortho.tasks.realistic import formless_problem, formless_realistic, frame_distance, problem, realistic
-from gortho.tasks.violated import violated, violated_problem
+from gortho.studies.tasks.classes import class_problem, random_classes
+from gortho.studies.tasks.random_laws import formless, random_law
+from gortho.studies.tasks.realistic import (
+    formless_problem,
+    formless_realistic,
+    frame_distance,
+    problem,
+    realistic,
+)
+from gortho.studies.tasks.violated import violated, violated_problem
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -41,8 +41,8 @@ API = {  # pages of the reference: title, and modules or packages
     "networks": ("Networks and training", ["nn", "training", "solvers", "checkpoints", "testing"]),
     "estimators": ("scikit-learn estimators", ["estimators", "estimating", "scaling"]),
     "data": ("Files, saved runs, report, app", ["samples", "runs", "stored", "report", "app"]),
-    "tasks": ("Tasks, baselines, experiments", ["tasks", "baselines", "experiments"]),
-    "toptag": ("Top tagging", ["toptag"]),
+    "tasks": ("Tasks, baselines, experiments", ["studies.tasks", "studies.baselines", "studies.experiments"]),
+    "toptag": ("Top tagging", ["studies.toptag"]),
 }
 TEST = re.compile(r"\b(test_\w+)\b(?!\.py)")
 
@@ -74,7 +74,7 @@ class Commands(Directive):
             click.Context(main, info_name=name, max_content_width=HELP_WIDTH, terminal_width=HELP_WIDTH),
         )
         for word in words:
-            command = command.commands[word]
+            command = command.get_command(context, word)
             context = click.Context(command, info_name=word, parent=context)
         return list(self.sections(command, context))
 
@@ -83,7 +83,8 @@ class Commands(Directive):
         section = nodes.section(ids=[nodes.make_id(name)], names=[name])
         section += [nodes.title(name, name), nodes.literal_block(text, text, language="text")]
         yield section
-        for word, below in getattr(command, "commands", {}).items():
+        for word in command.list_commands(context) if isinstance(command, click.Group) else ():
+            below = command.get_command(context, word)
             yield from self.sections(below, click.Context(below, info_name=word, parent=context))
 
 

@@ -26,7 +26,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import gortho
-from gortho.tasks import inertia
+from gortho.studies.tasks import inertia
 
 M = torch.tensor([[1.0, 0.5, 0.0], [0.0, 0.8, 0.3], [-0.3, 0.0, 1.3]], dtype=torch.float64)
 bodies = inertia(500, masses=3, seed=4).in_frame(M).with_noise(0.05)

@@ -4,7 +4,7 @@ Top tagging in short
 
 A jet is a spray of particles from one collision at the LHC. Was it a top quark that decayed, or an ordinary
 quark or gluon? The answer must not depend on how fast the jet moves past the observer, so a tagger should
-see Minkowski inner products of momenta and nothing else. ``gortho.toptag.Tagger`` does so by construction.
+see Minkowski inner products of momenta and nothing else. ``gortho.studies.toptag.Tagger`` does so by construction.
 
 *Told*: the Minkowski form, the momenta of up to 30 particles of each jet, and labels. *Not told*: the mass
 of the top or of the W, or any other variable.
@@ -28,10 +28,10 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from sklearn.neural_network import MLPClassifier
 
 import gortho
-from gortho.toptag import Jets
-from gortho.toptag.samples import Sample
-from gortho.toptag.tagger import Tagger
-from gortho.toptag.train import evaluate, logits, train
+from gortho.studies.toptag import Jets
+from gortho.studies.toptag.samples import Sample
+from gortho.studies.toptag.tagger import Tagger
+from gortho.studies.toptag.train import evaluate, logits, train
 
 torch.set_num_threads(1)
 try:

@@ -28,8 +28,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import gortho
-from gortho.toptag import Jets
-from gortho.toptag.samples import Sample
+from gortho.studies.toptag import Jets
+from gortho.studies.toptag.samples import Sample
 
 here = Path(__file__).parent if "__file__" in globals() else Path.cwd()
 jets = Jets.from_npz(here / "data" / "jets.npz")

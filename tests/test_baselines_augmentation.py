@@ -7,10 +7,10 @@ import torch
 from helpers import normal, stir
 
 from gortho import QuadraticForm
-from gortho.baselines.augerino import Augerino, Augmentation
-from gortho.baselines.base import generator_distance
-from gortho.baselines.liegan import LieGAN
 from gortho.nn.plain import PlainNet
+from gortho.studies.baselines.augerino import Augerino, Augmentation
+from gortho.studies.baselines.base import generator_distance
+from gortho.studies.baselines.liegan import LieGAN
 
 QUICK = {"steps": 20, "trial_steps": 5, "width": 16, "batch_size": 32, "averaging": 2}
 

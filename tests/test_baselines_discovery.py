@@ -4,11 +4,12 @@ import pytest
 import torch
 from helpers import normal, relative_mse
 
-from gortho import QuadraticForm, tasks
-from gortho.baselines.liegg import OFFICIAL, LieGG, largest_gap
-from gortho.baselines.mlp import MLP
-from gortho.baselines.sdba import SDBA, riemannian_adagrad
-from gortho.tasks.random_laws import random_law
+from gortho import QuadraticForm
+from gortho.studies import tasks
+from gortho.studies.baselines.liegg import OFFICIAL, LieGG, largest_gap
+from gortho.studies.baselines.mlp import MLP
+from gortho.studies.baselines.sdba import SDBA, riemannian_adagrad
+from gortho.studies.tasks.random_laws import random_law
 
 QUICK = {"width": 48, "depth": 1, "steps": 600, "lr": 1e-2}
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from helpers import normal
 
-from gortho import tasks
-from gortho.baselines.lig import LIG, flow, overlap
+from gortho.studies import tasks
+from gortho.studies.baselines.lig import LIG, flow, overlap
 
 QUICK = {"width": 32, "depth": 1, "steps": 200, "lr": 1e-2, "iterations": 100}
 

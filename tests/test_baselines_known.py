@@ -4,11 +4,12 @@ import pytest
 import torch
 from helpers import normal, relative_mse
 
-from gortho import QuadraticForm, tasks
-from gortho.baselines.emlp import EMLP, EMLPNet, invariants, maps
-from gortho.experiments.methods import KnownForm, other_group
+from gortho import QuadraticForm
 from gortho.nn.form import FixedForm
 from gortho.reps import TensorRep
+from gortho.studies import tasks
+from gortho.studies.baselines.emlp import EMLP, EMLPNet, invariants, maps
+from gortho.studies.experiments.methods import KnownForm, other_group
 from gortho.testing import equivariance_error
 
 FORMS = {

@@ -5,7 +5,7 @@ import torch
 from helpers import normal
 
 from gortho import QuadraticForm
-from gortho.baselines.bnn import BNN, bispectrum, cayley_table, is_group, orbit_score, orders
+from gortho.studies.baselines.bnn import BNN, bispectrum, cayley_table, is_group, orbit_score, orders
 
 
 def cyclic(n, seed=0, order=None):

@@ -9,16 +9,16 @@ from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import polynomial
 from gortho.discovery.spectral import symmetric_basis
 from gortho.discovery.whole import from_all
-from gortho.experiments.bound import (
+from gortho.forms import QuadraticForm
+from gortho.samples.door import enter
+from gortho.studies.experiments.bound import (
     covariance,
     expected_distance,
     polynomial_slopes,
     synthetic_bound,
 )
-from gortho.experiments.regression import with_bound
-from gortho.forms import QuadraticForm
-from gortho.samples.door import enter
-from gortho.tasks import synthetic
+from gortho.studies.experiments.regression import with_bound
+from gortho.studies.tasks import synthetic
 
 
 def test_the_bound_of_a_straight_line_is_that_of_least_squares():

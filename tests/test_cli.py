@@ -21,7 +21,7 @@ from click.testing import CliRunner
 import gortho
 from gortho import cli, progress, runs
 from gortho.samples import read, write
-from gortho.tasks import synthetic
+from gortho.studies.tasks import synthetic
 
 TINY = {"starts": 4, "generations": 1, "refits": 4, "predictor_steps": 60}
 

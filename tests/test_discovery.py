@@ -8,14 +8,15 @@ import pytest
 import torch
 
 import gortho
-from gortho import QuadraticForm, Settings, Verdict, tasks
-from gortho.baselines import LieGG, form_of_generators, generator_distance
+from gortho import QuadraticForm, Settings, Verdict
 from gortho.discovery.spectral import spectral_form
 from gortho.discovery.verdict import NONE_RIGHT
 from gortho.reps import Metric, as_rep
 from gortho.samples import DataError
 from gortho.samples.frame import Frame
-from gortho.tasks.random_laws import formless, random_law
+from gortho.studies import tasks
+from gortho.studies.baselines import LieGG, form_of_generators, generator_distance
+from gortho.studies.tasks.random_laws import formless, random_law
 
 SMALL = Settings(starts=10, generations=2, refits=4, predictor_steps=100)
 TINY = Settings(starts=2, generations=0, finalists=1, refits=2, predictor_steps=20)

@@ -65,7 +65,7 @@ def check_options(words):
     if tool == "gortho":
         command = main
         while isinstance(command, click.Group):
-            command = command.commands[rest.pop(0)]
+            command = command.get_command(click.Context(command), rest.pop(0))
         command.make_context(command.name, rest)
     elif tool == "make":
         assert set(rest) <= set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.M))
@@ -195,35 +195,61 @@ def test_named_tests_and_code_exist(page):
 SRC = ROOT / "src" / "gortho"
 
 
-def rows_of_modules():
-    """The rows of the table of modules: the names in its first column, and all names."""
-    house = (DOCS / "architecture.md").read_text(encoding="utf-8").split("## The modules")[1].split("## ")[0]
-    rows = re.findall(r"^\| (`.*?) \| (.*) \|$", house, re.M)
-    return [(re.findall(r"`(\w+)`", first), set(re.findall(r"`(\w+)`", rest))) for first, rest in rows], house
+def rows_of_modules(title="## The modules"):
+    """The rows of a table of modules: the names in its first column, and all names of the others."""
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    table = re.search(r"(?:^\|.*\n)+", page.split(title)[1], re.M)[0]
+    rows = re.findall(r"^\| (`.*?) \| (.*) \|$", table, re.M)
+    return [(re.findall(r"`(\w+)`", first), set(re.findall(r"`(\w+)`", rest))) for first, rest in rows]
+
+
+def modules_of(folder):
+    return {path.stem for path in folder.iterdir() if path.name[0] != "_" and path.suffix != ".typed"}
 
 
 def test_the_architecture_names_every_module():
-    rows, house = rows_of_modules()
-    homes = {name for first, _ in rows for name in first}
-    assert homes == {path.stem for path in SRC.iterdir() if path.name[0] != "_" and path.suffix != ".typed"}
-    inside = {name: rest for first, rest in rows for name in first}
-    inside["discovery"] = set(re.findall(r"`(\w+)`", house.split("Inside `discovery`")[1]))
-    listed = {"samples", "nn", "report", "formulas", "discovery", "level", "scanning", "toptag", "cli", "app"}
-    for package in listed:
-        missing = {path.stem for path in (SRC / package).glob("[!_]*.py")} - inside[package]
+    rows, studies = rows_of_modules(), rows_of_modules("Inside `studies`")
+    assert {name for first, _ in rows for name in first} == modules_of(SRC)
+    assert {name for first, _ in studies for name in first} == modules_of(SRC / "studies")
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    inside = {name: rest for first, rest in rows + studies for name in first}
+    inside["discovery"] = set(re.findall(r"`(\w+)`", page.split("Inside `discovery`")[1].split("Inside ")[0]))
+    listed = ["samples", "nn", "report", "formulas", "discovery", "level", "scanning", "cli", "app"]
+    for package in [*listed, "studies/toptag"]:
+        missing = {path.stem for path in (SRC / package).glob("[!_]*.py")} - inside[Path(package).name]
         assert not missing, f"{package}: {missing}"
 
 
-def test_modules_import_from_rows_above_alone():
-    rows, _ = rows_of_modules()
+def imported(nodes):
+    """The modules of ours that statements import, by their parts: ["samples", "values"]."""
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gortho":
+            _, *parts = node.module.split(".")
+            yield from ([*parts, alias.name] for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[1:] for alias in node.names if alias.name.startswith("gortho."))
+
+
+@pytest.mark.parametrize("package", ["", "studies"])
+def test_modules_import_from_rows_above_alone(package):
+    rows = rows_of_modules(f"Inside `{package}`" if package else "## The modules")
     place = {name: row for row, (first, _) in enumerate(rows) for name in first}
-    for path in SRC.rglob("[!_]*.py"):
-        here = path.relative_to(SRC).parts[0].removesuffix(".py")
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gortho"):
-                _, *below = node.module.split(".")
-                for name in below[:1] or [alias.name for alias in node.names]:
-                    assert place.get(name, 0) <= place[here], f"{path} imports {name}"
+    for path in (SRC / package).rglob("[!_]*.py"):
+        here = path.relative_to(SRC / package).parts[0].removesuffix(".py")
+        for parts in imported(ast.parse(path.read_text(encoding="utf-8")).body):
+            if package:
+                parts = parts[1:] if parts[0] == package else []
+            if parts:
+                assert place.get(parts[0], 0) <= place[here], f"{path} imports {parts[0]}"
+
+
+def test_nothing_imports_studies_but_commands_that_run_them():
+    for path in SRC.rglob("*.py"):
+        home = path.relative_to(SRC).parts[0]
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        nodes = tree.body if home == "cli" else ast.walk(tree)  # commands import them when they are run
+        if home != "studies":
+            assert not [parts for parts in imported(nodes) if parts[0] == "studies"], path
 
 
 def test_no_module_is_long():

@@ -11,12 +11,12 @@ from helpers import NAMES, normal, null_vectors, principal_angles, stir
 from torch import tensor
 
 from gortho import EquivariantNet, LearnableForm, QuadraticForm
-from gortho.baselines import form_of_generators, generator_distance
 from gortho.discovery.spectral import InfinitesimalLaw, spectral_form, symmetric_basis
 from gortho.groups import align_unit, reflection
 from gortho.nn import HouseholderNet, PaperNet
 from gortho.reps import as_rep
-from gortho.tasks import inertia, synthetic
+from gortho.studies.baselines import form_of_generators, generator_distance
+from gortho.studies.tasks import inertia, synthetic
 from gortho.testing import equivariance_error
 
 F64 = torch.float64

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from gortho.cli import main
-from gortho.experiments import EXPERIMENTS, reproduce
-from gortho.experiments.methods import methods
-from gortho.experiments.rows import FIRST_SEED, Job, chance, measure, missing, read_rows, run, select
+from gortho.studies.experiments import EXPERIMENTS, reproduce
+from gortho.studies.experiments.methods import methods
+from gortho.studies.experiments.rows import FIRST_SEED, Job, chance, measure, missing, read_rows, run, select
 
 
 def small(method="LieGG", task="synthetic", **options):
@@ -41,7 +41,7 @@ def test_rows_are_kept_and_never_measured_twice(rows, tmp_path, monkeypatch):
     path.write_text(text + text[:40])  # the last line was cut off when the power went
     assert len(read_rows(path)) == len(rows)
     assert missing([small(), small(noise=1.0)], rows) == [small(noise=1.0)]
-    monkeypatch.setattr("gortho.experiments.rows.ProcessPoolExecutor", None)  # nothing may be started
+    monkeypatch.setattr("gortho.studies.experiments.rows.ProcessPoolExecutor", None)  # nothing may be started
     assert {row["method"] for row in run([small()], path)} == {row["method"] for row in rows}
     assert select([small(noise=1.0)], rows) == []
 

@@ -14,7 +14,7 @@ from gortho import EquivariantNet, LearnableForm, QuadraticForm, fit
 from gortho.nn import FrameNet, HouseholderNet, PaperNet, network
 from gortho.nn.framed import InFrame
 from gortho.nn.plain import PlainNet
-from gortho.tasks import inertia, second_vector
+from gortho.studies.tasks import inertia, second_vector
 from gortho.testing import equivariance_error
 from gortho.training import predict
 

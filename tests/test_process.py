@@ -16,8 +16,8 @@ from gortho.forms import QuadraticForm
 from gortho.nn.process import Chart
 from gortho.samples.door import enter
 from gortho.samples.frame import form_distance, unit_form
-from gortho.tasks import o5, particle
-from gortho.tasks.random_laws import random_law
+from gortho.studies.tasks import o5, particle
+from gortho.studies.tasks.random_laws import random_law
 from gortho.testing import equivariance_error
 from gortho.training import predict
 

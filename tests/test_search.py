@@ -8,7 +8,7 @@ import torch
 from helpers import NAMES, normal
 
 import gortho
-from gortho import QuadraticForm, Settings, tasks
+from gortho import QuadraticForm, Settings
 from gortho.discovery import clock as clock_module
 from gortho.discovery.clock import SHARES, Clock
 from gortho.discovery.correlation import (
@@ -46,8 +46,9 @@ from gortho.reps import Metric, Scalar, as_rep
 from gortho.samples.door import enter
 from gortho.samples.frame import Frame, form_distance, unit_form
 from gortho.samples.values import Samples
-from gortho.tasks.random_laws import random_law
-from gortho.tasks.realistic import realistic
+from gortho.studies import tasks
+from gortho.studies.tasks.random_laws import random_law
+from gortho.studies.tasks.realistic import realistic
 
 SMALL = Settings(starts=10, generations=2, refits=4, predictor_steps=100)
 REPS = (*NAMES, "scalar + vector", "covector + bilinear")

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from gortho import QuadraticForm, tasks
+from gortho import QuadraticForm
+from gortho.studies import tasks
 
 MAKE = {
     "synthetic": lambda n: tasks.synthetic(n, seed=1),

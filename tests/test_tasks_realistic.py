@@ -10,7 +10,7 @@ from helpers import normal
 
 from gortho import QuadraticForm
 from gortho.groups import haar
-from gortho.tasks import realistic as tasks
+from gortho.studies.tasks import realistic as tasks
 from gortho.testing import equivariance_error
 
 INPUTS, LAWS = list(tasks.INPUTS), list(tasks.LAWS)

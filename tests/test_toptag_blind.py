@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from gortho import QuadraticForm
-from gortho.toptag.blind import find_form
-from gortho.toptag.frames import hidden_frame, seen
-from gortho.toptag.samples import Sample
+from gortho.studies.toptag.blind import find_form
+from gortho.studies.toptag.frames import hidden_frame, seen
+from gortho.studies.toptag.samples import Sample
 
 
 def jets(form, count, seed, spread=0.3):

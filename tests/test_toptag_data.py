@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from gortho.files import only_writer
 from gortho.samples import DataError
-from gortho.toptag import (
+from gortho.studies.toptag import (
     Jets,
     Production,
     events,
@@ -27,10 +27,10 @@ from gortho.toptag import (
     table,
     write_jets,
 )
-from gortho.toptag import detector as det
-from gortho.toptag.cells import tower_cells
-from gortho.toptag.commands import toptag
-from gortho.toptag.reference import MOMENTA, TRUTH
+from gortho.studies.toptag import detector as det
+from gortho.studies.toptag.cells import tower_cells
+from gortho.studies.toptag.commands import toptag
+from gortho.studies.toptag.reference import MOMENTA, TRUTH
 
 
 @pytest.fixture
@@ -283,7 +283,7 @@ def test_any_reader_of_parquet_reads_jets(jets, tmp_path):
 
 
 def test_pieces_of_any_size_make_the_same_jets(jets, tmp_path, monkeypatch):
-    monkeypatch.setattr("gortho.toptag.jets.BLOCK", 7)
+    monkeypatch.setattr("gortho.studies.toptag.jets.BLOCK", 7)
     assert same(jets.save(tmp_path / "set"), jets)
     jets.verify()
     jets.momenta[jets.offsets[25], 0] = np.nan

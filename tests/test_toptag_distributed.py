@@ -17,11 +17,11 @@ from safetensors import safe_open
 
 from gortho.nn import LearnableForm
 from gortho.processes import OneProcess, gathered, launched, local_device, share
-from gortho.toptag import Jets
-from gortho.toptag import train as training
-from gortho.toptag.samples import Sample
-from gortho.toptag.tagger import Tagger
-from gortho.toptag.train import batch_plan, train
+from gortho.studies.toptag import Jets
+from gortho.studies.toptag import train as training
+from gortho.studies.toptag.samples import Sample
+from gortho.studies.toptag.tagger import Tagger
+from gortho.studies.toptag.train import batch_plan, train
 
 pytestmark = pytest.mark.skipif(
     not torch.distributed.is_available() or not torch.distributed.is_gloo_available(), reason="needs gloo"

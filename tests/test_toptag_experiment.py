@@ -10,17 +10,17 @@ from click.testing import CliRunner
 
 import gortho
 from gortho.cli import main
-from gortho.experiments.rows import read_rows
 from gortho.samples import DataError
-from gortho.toptag import experiment, frames, rivals, samples
-from gortho.toptag.experiment import Budget
-from gortho.toptag.invariance import broken_directions, invariance
-from gortho.toptag.jets import Jets
-from gortho.toptag.reproduction import reproduce
-from gortho.toptag.samples import Sample
-from gortho.toptag.saved import SIZES, load_tagger, save_tagger
-from gortho.toptag.tagger import Tagger, detector_axes
-from gortho.toptag.train import train
+from gortho.studies.experiments.rows import read_rows
+from gortho.studies.toptag import experiment, frames, rivals, samples
+from gortho.studies.toptag.experiment import Budget
+from gortho.studies.toptag.invariance import broken_directions, invariance
+from gortho.studies.toptag.jets import Jets
+from gortho.studies.toptag.reproduction import reproduce
+from gortho.studies.toptag.samples import Sample
+from gortho.studies.toptag.saved import SIZES, load_tagger, save_tagger
+from gortho.studies.toptag.tagger import Tagger, detector_axes
+from gortho.studies.toptag.train import train
 
 MINKOWSKI = gortho.QuadraticForm.minkowski()
 

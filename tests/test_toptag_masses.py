@@ -5,9 +5,9 @@ import torch
 from helpers import normal
 
 from gortho.nn.pairs import Setwise
-from gortho.toptag.frames import KAON, PION, with_masses
-from gortho.toptag.samples import Sample
-from gortho.toptag.tagger import Tagger
+from gortho.studies.toptag.frames import KAON, PION, with_masses
+from gortho.studies.toptag.samples import Sample
+from gortho.studies.toptag.tagger import Tagger
 
 
 def massless(dtype=torch.float64, energies=(1.0, 80.0)):

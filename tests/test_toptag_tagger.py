@@ -11,11 +11,11 @@ import gortho
 from gortho import checkpoints
 from gortho.nn import LearnableForm
 from gortho.nn import pairs as kernels
-from gortho.toptag import Jets, metrics
-from gortho.toptag import train as training
-from gortho.toptag.samples import Sample
-from gortho.toptag.tagger import Tagger
-from gortho.toptag.train import batch_plan, logits, stepper, train
+from gortho.studies.toptag import Jets, metrics
+from gortho.studies.toptag import train as training
+from gortho.studies.toptag.samples import Sample
+from gortho.studies.toptag.tagger import Tagger
+from gortho.studies.toptag.train import batch_plan, logits, stepper, train
 
 MINKOWSKI = gortho.QuadraticForm.minkowski()
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

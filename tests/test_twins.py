@@ -21,7 +21,7 @@ from gortho.discovery.models import (
 from gortho.discovery.predictor import Parts
 from gortho.discovery.twins import Measured, _model, measure, measured
 from gortho.groups import random_generator
-from gortho.tasks.violated import SHARES, violated, violated_problem
+from gortho.studies.tasks.violated import SHARES, violated, violated_problem
 
 SMALL = Settings(starts=12, generations=3, refits=4, predictor_steps=150)
 

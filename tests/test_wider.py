@@ -24,7 +24,7 @@ from gortho.reps import as_rep
 from gortho.samples.frame import form_distance
 from gortho.samples.spaces import side_by_side
 from gortho.samples.values import Samples
-from gortho.tasks.broken import BrokenTask, broken, modified_inertia
+from gortho.studies.tasks.broken import BrokenTask, broken, modified_inertia
 from gortho.training import predict
 
 SMALL = Settings(starts=4, generations=1, finalists=1, refits=4, predictor_steps=60)

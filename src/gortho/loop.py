@@ -2,7 +2,7 @@
 
 Batches follow from (seed, epoch) alone, so a run killed at any moment goes on from its last checkpoint as if nothing
 had happened. What differs between exact networks, taggers, rivals and baselines are batches, losses and scores, which
-the callers hand in (`gortho.training.fit`, `gortho.toptag.train`).
+the callers hand in (`gortho.training.fit`, `gortho.studies.toptag.train`).
 """
 
 from __future__ import annotations

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 
 from gortho.cli.base import INTERRUPTED, main
 from gortho.cli.options import QUIET
-from gortho.toptag.commands import toptag
-from gortho.toptag.commands import train as train_toptag
 
 
 @main.command()
@@ -71,12 +71,12 @@ def reproduce(
     """
     import os
 
-    from gortho.experiments import EXPERIMENTS
-    from gortho.experiments import reproduce as measure
+    from gortho.studies.experiments import EXPERIMENTS
+    from gortho.studies.experiments import reproduce as measure
 
     if tables and tables[0] == "toptag":
-        from gortho.toptag.commands import pick_device
-        from gortho.toptag.reproduction import reproduce as measure_jets
+        from gortho.studies.toptag.commands import pick_device
+        from gortho.studies.toptag.reproduction import reproduce as measure_jets
 
         page = measure_jets(
             [Path(path) for path in tables[1:]],
@@ -119,17 +119,30 @@ def reproduce(
         click.echo(f"{page}")
 
 
-@main.group()
+class OfStudies(click.Group):
+    """Commands of studies, each imported when it is asked for: ``homes`` has their modules and names there."""
+
+    def __init__(self, *args: Any, homes: dict[str, tuple[str, str]], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.homes = homes
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the commands."""
+        return sorted(self.homes)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, if there is one."""
+        if cmd_name not in self.homes:
+            return None
+        module, name = self.homes[cmd_name]
+        return getattr(import_module(f"gortho.studies.{module}"), name)
+
+
+@main.group(cls=OfStudies, homes={"toptag": ("toptag.commands", "toptag")})
 def data() -> None:
     """Make and import data sets."""
 
 
-data.add_command(toptag)
-
-
-@main.group()
+@main.group(cls=OfStudies, homes={"toptag": ("toptag.commands", "train")})
 def train() -> None:
     """Train models of known tasks."""
-
-
-train.add_command(train_toptag)

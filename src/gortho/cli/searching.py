@@ -237,7 +237,7 @@ def demo(ctx: click.Context, seed: int, effort: str, report: Path, save: Path | 
     Example:
       gortho demo --report demo.html
     """
-    from gortho.tasks import synthetic
+    from gortho.studies.tasks import synthetic
 
     _check_destinations(report, save)
     task = synthetic(samples=3000, seed=seed)
