@@ -16,12 +16,12 @@ import torch
 from safetensors import safe_open
 
 from gortho.nn import LearnableForm
-from gortho.processes import OneProcess, gathered, launched, local_device, share
 from gortho.studies.toptag import Jets
 from gortho.studies.toptag import train as training
 from gortho.studies.toptag.samples import Sample
 from gortho.studies.toptag.tagger import Tagger
 from gortho.studies.toptag.train import batch_plan, train
+from gortho.training.processes import OneProcess, gathered, launched, local_device, share
 
 pytestmark = pytest.mark.skipif(
     not torch.distributed.is_available() or not torch.distributed.is_gloo_available(), reason="needs gloo"

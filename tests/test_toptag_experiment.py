@@ -209,7 +209,7 @@ def test_train_writes_a_page_and_goes_on(file, tmp_path):
 
 
 def test_interrupted_training_keeps_its_best_and_says_how_to_go_on(file, tmp_path, monkeypatch):
-    from gortho import checkpoints
+    from gortho.training import checkpoints
 
     save, out = checkpoints.save, tmp_path / "run"
 

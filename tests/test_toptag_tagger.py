@@ -8,7 +8,6 @@ import torch
 from helpers import normal, stir
 
 import gortho
-from gortho import checkpoints
 from gortho.nn import LearnableForm
 from gortho.nn import pairs as kernels
 from gortho.studies.toptag import Jets, metrics
@@ -16,6 +15,7 @@ from gortho.studies.toptag import train as training
 from gortho.studies.toptag.samples import Sample
 from gortho.studies.toptag.tagger import Tagger
 from gortho.studies.toptag.train import batch_plan, logits, stepper, train
+from gortho.training import checkpoints
 
 MINKOWSKI = gortho.QuadraticForm.minkowski()
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

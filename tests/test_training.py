@@ -15,12 +15,12 @@ from helpers import normal, stir
 from safetensors.torch import save_file
 
 from gortho import EquivariantNet, LearnableForm, QuadraticForm, fit
-from gortho.checkpoints import Ended, History
 from gortho.reps import as_rep
 from gortho.samples import Samples
-from gortho.solvers import LEAST_SQUARES_COLUMNS, least_squares, scaled_mse, solvable
-from gortho.steppers import learning_rate
 from gortho.training import predict
+from gortho.training.checkpoints import Ended, History
+from gortho.training.solvers import LEAST_SQUARES_COLUMNS, least_squares, scaled_mse, solvable
+from gortho.training.steppers import learning_rate
 
 FORM = QuadraticForm.minkowski(3)
 X = normal(120, 2, 3)
@@ -186,7 +186,7 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(tmp_path, monkeypatch, form, 
         return learning_rate(*args)
 
     with monkeypatch.context() as patch, pytest.raises(Stop):
-        patch.setattr("gortho.steppers.learning_rate", stopping)
+        patch.setattr("gortho.training.steppers.learning_rate", stopping)
         fit(parts, X, Y, checkpoint=path, **options)
     fresh = make(form, dtype)
     history = fit(fresh, X, Y, checkpoint=path, **options)

@@ -19,7 +19,6 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from gortho import checks
-from gortho.checkpoints import History
 from gortho.discovery import Discovery, Settings, Verdict, discover
 from gortho.discovery.learning import learn_form
 from gortho.discovery.result import NotAccepted
@@ -33,6 +32,7 @@ from gortho.samples.checks import weights_of
 from gortho.samples.door import enter, hopeless, split_scalars
 from gortho.scaling import check_scaling
 from gortho.training import fit, predict
+from gortho.training.checkpoints import History
 
 #: Sizes of the search without a verdict.
 QUICK = Settings(starts=12, generations=3, refits=4)

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from gortho.checkpoints import Ended
 from gortho.discovery.clock import Clock
 from gortho.discovery.models import Invariants, coordinates, monomials_of
 from gortho.discovery.predictor import Fitted, Kind, Parts, build_network
@@ -25,8 +24,9 @@ from gortho.discovery.twins import CORRECTED, WORST, Comparison, Model, Predicto
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.samples.values import Samples
-from gortho.solvers import weighted_mean
 from gortho.training import fit, predict
+from gortho.training.checkpoints import Ended
+from gortho.training.solvers import weighted_mean
 
 #: Samples in a step of the predictor, decay of its weights, passes without gain before it ends.
 BATCH, DECAY, PATIENCE = 128, 1.0, 40

@@ -15,7 +15,6 @@ from typing import Any
 from torch import Tensor
 
 from gortho import checks
-from gortho.checkpoints import Ended
 from gortho.discovery.answer import answer, provenance
 from gortho.discovery.classes import class_predictor, compare_classes
 from gortho.discovery.clock import Clock, too_small
@@ -47,6 +46,7 @@ from gortho.reps import Rep
 from gortho.samples.door import enter, frame_columns, hopeless
 from gortho.samples.spaces import are_spaces, side_by_side
 from gortho.samples.values import Samples
+from gortho.training.checkpoints import Ended
 
 #: Called with the stage, the share of the whole work done, and a line on the leading form.
 Watch = Callable[[str, float, str], None]

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from gortho.checkpoints import Ended, History
 from gortho.discovery.clock import Clock
 from gortho.discovery.models import paired_p, squared_errors
 from gortho.discovery.process import Process
@@ -23,6 +22,7 @@ from gortho.reps import Rep, as_rep
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
 from gortho.training import fit, predict
+from gortho.training.checkpoints import Ended, History
 
 #: A polynomial that leaves less than this share of the variance unexplained is taken for the law itself.
 LAW = 1e-10

@@ -18,7 +18,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gortho.checkpoints import Ended
 from gortho.discovery.clock import Clock
 from gortho.discovery.models import (
     TREE_TARGETS,
@@ -39,6 +38,7 @@ from gortho.nn.form import FixedForm
 from gortho.nn.plain import PlainNet
 from gortho.samples.values import Samples
 from gortho.training import predict
+from gortho.training.checkpoints import Ended
 
 #: Models of what the predictor leaves over.
 CORRECTED = "equivariant, corrected"

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from gortho import checks
-from gortho.checkpoints import write_whole
 from gortho.discovery.settings import Settings
+from gortho.files import write_whole
 from gortho.progress import interruptible
 from gortho.samples.errors import DataError
 from gortho.samples.wanted import Columns

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gortho.checkpoints import write_whole
+from gortho.files import write_whole
 from gortho.scanning.row import Row
 
 #: Verdicts in the order of the table.

@@ -27,10 +27,10 @@ from gortho.nn.form import FixedForm
 from gortho.nn.plain import PlainNet
 from gortho.reps import Rep, as_rep
 from gortho.samples import Samples
-from gortho.solvers import scaled_mse
-from gortho.steppers import learning_rate
 from gortho.studies.baselines.base import Method
 from gortho.training import check_data, split_indices
+from gortho.training.solvers import scaled_mse
+from gortho.training.steppers import learning_rate
 
 KINDS = ("box", "learnt")
 #: So many neighbours in a batch share a transformation: matrix exponentials are half of the cost otherwise.

@@ -24,8 +24,8 @@ from torch import Tensor
 
 from gortho.forms import QuadraticForm
 from gortho.reps import Rep
-from gortho.steppers import learning_rate
 from gortho.studies.baselines.base import Method
+from gortho.training.steppers import learning_rate
 
 #: Products of columns within this root mean square distance of a column are taken for that column.
 CLOSES = 0.1

@@ -23,8 +23,8 @@ import torch
 from torch import Tensor, nn
 
 from gortho.reps import DirectSum, Rep, as_rep
-from gortho.steppers import learning_rate
 from gortho.studies.baselines.mlp import MLP, Reader
+from gortho.training.steppers import learning_rate
 
 KINDS = ("network", "affine")
 #: Linear parts whose share of the largest is smaller are translations or curved fields: no generators.

@@ -271,7 +271,7 @@ def pick_device(name: str | None) -> torch.device:
     """The device of this name; without one the GPU where there is one, each process its own."""
     import torch
 
-    from gortho.processes import local_device
+    from gortho.training.processes import local_device
 
     if name is None:
         return local_device()

@@ -19,7 +19,6 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from gortho.checkpoints import Ended, History
 from gortho.forms import QuadraticForm
 from gortho.nn.form import LearnableForm
 from gortho.studies.baselines.base import form_of_generators, generator_distance
@@ -33,6 +32,7 @@ from gortho.studies.toptag.samples import Sample, share
 from gortho.studies.toptag.saved import SIZES
 from gortho.studies.toptag.tagger import Tagger, detector_axes
 from gortho.studies.toptag.train import logits, train
+from gortho.training.checkpoints import Ended, History
 
 KNOWN, GIVEN, UNKNOWN = "gortho, η known", "gortho, η known, beams and time given", "gortho, form unknown"
 MASSLESS, MASSIVE = "massless", "pions and kaons"

@@ -25,12 +25,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gortho.checkpoints import Ended, History
 from gortho.nn.pairnet import CALIBRATION
 from gortho.studies.baselines.augerino import Augmentation
 from gortho.studies.baselines.liegg import LieGG
 from gortho.studies.toptag.samples import Sample
 from gortho.studies.toptag.train import train as fit
+from gortho.training.checkpoints import Ended, History
 
 #: Constituents of `FlatNet`.
 LEADING = 20

@@ -11,11 +11,9 @@ from typing import Any
 
 import torch
 
-from gortho.checkpoints import Ended, History
 from gortho.files import write_text
 from gortho.forms import QuadraticForm
 from gortho.nn.form import LearnableForm
-from gortho.processes import launched
 from gortho.studies.experiments.figures import heat_maps, pyplot
 from gortho.studies.experiments.rows import facts
 from gortho.studies.experiments.tables import markdown, number, write_page
@@ -28,6 +26,8 @@ from gortho.studies.toptag.samples import Sample, load
 from gortho.studies.toptag.saved import save_tagger
 from gortho.studies.toptag.tagger import Tagger, detector_axes
 from gortho.studies.toptag.train import logits, train
+from gortho.training.checkpoints import Ended, History
+from gortho.training.processes import launched
 
 CHECKPOINT, SETTINGS, START = "checkpoint.safetensors", "settings.json", "start.json"
 

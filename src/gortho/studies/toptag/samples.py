@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gortho.processes import OneProcess
-from gortho.processes import share as own_share
 from gortho.samples import DataError
 from gortho.studies.toptag.jets import BLOCK, SPLITS, Jets
+from gortho.training.processes import OneProcess
+from gortho.training.processes import share as own_share
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Training of taggers and their rivals in the one loop, on a CPU, a GPU or in several processes, jets on the device.
 
-Under torchrun every process reads its own share of the jets (`gortho.processes.share`) and makes its part of each batch
-from them: with gradients averaged, that is the step which one process would make with the parts together.
+Under torchrun every process reads its own share of the jets (`gortho.training.processes.share`) and makes its part of
+each batch from them: with gradients averaged, that is the step which one process would make with the parts together.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gortho.checkpoints import History
-from gortho.loop import Run
 from gortho.nn.form import LearnableForm
 from gortho.nn.pairnet import CALIBRATION
-from gortho.processes import OneProcess, gathered
-from gortho.steppers import Recorded, Stepper, compiled
 from gortho.studies.toptag import metrics
 from gortho.studies.toptag.samples import Sample
+from gortho.training.checkpoints import History
+from gortho.training.loop import Run
+from gortho.training.processes import OneProcess, gathered
+from gortho.training.steppers import Recorded, Stepper, compiled
 
 #: Batches whose jets are sorted by length among each other when jets are bucketed.
 CHUNK = 64
@@ -147,7 +147,7 @@ def train(
         graph: record steps as CUDA graphs; by default on CUDA with one process.
         calibrate: fit the network's units to the training jets first.
         checkpoint: file (.safetensors) written after each epoch and resumed from if it exists; all processes read it.
-        fabric: of several processes (`gortho.processes.launched`); they all call this and end with the same weights.
+        fabric: of several processes (`processes.launched`); they all call this and end with the same weights.
         progress: show a progress bar; by default in a terminal or a notebook.
         options: lr, form_lr: peak learning rates of AdamW for the weights and for the form (`FORM_SHARE` of it by
             default), with a linear warm-up and a cosine to zero; weight_decay; clip; drop: share of constituents left

@@ -18,11 +18,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from gortho import checkpoints
-from gortho.checkpoints import Ended, History, snapshot
-from gortho.processes import gathered
 from gortho.progress import somebody_watches, tqdm
-from gortho.steppers import Stepper
+from gortho.training import checkpoints
+from gortho.training.checkpoints import Ended, History, snapshot
+from gortho.training.processes import gathered
+from gortho.training.steppers import Stepper
 
 #: Training ends when more than this share of an epoch's steps, and more than one, had to be left out.
 TOLERATED = 0.1

@@ -14,15 +14,15 @@ import torch
 from torch import Tensor
 
 from gortho import checks
-from gortho.checkpoints import History
-from gortho.loop import Run
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import LearnableForm
 from gortho.nn.framed import InFrame
-from gortho.processes import OneProcess
 from gortho.samples.values import Samples
-from gortho.solvers import EXACT, Loss, evaluate, least_squares, scaled_mse, second_order, solvable
-from gortho.steppers import Stepper
+from gortho.training.checkpoints import History
+from gortho.training.loop import Run
+from gortho.training.processes import OneProcess
+from gortho.training.solvers import EXACT, Loss, evaluate, least_squares, scaled_mse, second_order, solvable
+from gortho.training.steppers import Stepper
 
 #: Steps and samples of the convex start: with a known form, a short polynomial is found by linear least squares.
 CONVEX_STEPS = 50

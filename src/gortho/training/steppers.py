@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gortho.processes import OneProcess
+from gortho.training.processes import OneProcess
 
 #: Steps run before a CUDA graph is recorded.
 WARM_UP = 3
