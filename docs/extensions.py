@@ -102,8 +102,8 @@ def write(folder, pages):
 def modules(name):
     """A module, or a package and what is in it."""
     module = importlib.import_module(f"gortho.{name}")
-    inside = [info.name for info in pkgutil.iter_modules(getattr(module, "__path__", []))]
-    return [module.__name__, *(f"{module.__name__}.{part}" for part in inside)]
+    inside = pkgutil.walk_packages(getattr(module, "__path__", []), f"gortho.{name}.")
+    return [f"gortho.{name}", *(info.name for info in inside)]
 
 
 def public(names):

@@ -215,7 +215,8 @@ def test_the_architecture_names_every_module():
     inside = {name: rest for first, rest in rows + studies for name in first}
     inside["discovery"] = set(re.findall(r"`(\w+)`", page.split("Inside `discovery`")[1].split("Inside ")[0]))
     packages = {path.parent.name for path in SRC.glob("*/__init__.py")} - {"studies"}
-    for package in [*packages, "studies/toptag"]:
+    inside["wider"] = set(re.findall(r"`(\w+)`", re.search(r"^.*`wider`, a package.*$", page, re.M)[0]))
+    for package in [*packages, "discovery/wider", "studies/toptag"]:
         missing = {path.stem for path in (SRC / package).glob("[!_]*.py")} - inside[Path(package).name]
         assert not missing, f"{package}: {missing}"
 

@@ -13,13 +13,13 @@ import gortho
 from gortho import Discovery, Settings, Symmetry, Verdict, cli
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind
-from gortho.discovery.wider import NO_TIME
-from gortho.discovery.wider_claim import Claim
-from gortho.discovery.wider_claims import Asked, aligned, angles, claims_for, even_rep, representative
-from gortho.discovery.wider_fit import _linear, invariants_of
-from gortho.discovery.wider_notes import TRANSLATIONS, translations
-from gortho.discovery.wider_projection import WideProjection
-from gortho.discovery.wider_skew import correlated, hermitian, hermitian_starts
+from gortho.discovery.wider.claim import Claim
+from gortho.discovery.wider.claims import Asked, aligned, angles, claims_for, even_rep, representative
+from gortho.discovery.wider.fit import _linear, invariants_of
+from gortho.discovery.wider.notes import TRANSLATIONS, translations
+from gortho.discovery.wider.projection import WideProjection
+from gortho.discovery.wider.skew import correlated, hermitian, hermitian_starts
+from gortho.discovery.wider.widen import NO_TIME
 from gortho.reps import as_rep
 from gortho.samples.frame import form_distance
 from gortho.samples.spaces import side_by_side

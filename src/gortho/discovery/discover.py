@@ -36,9 +36,9 @@ from gortho.discovery.targets import Errors
 from gortho.discovery.twins import Comparison, compare, with_predictor
 from gortho.discovery.verdict import TOLERANCE, Verdict
 from gortho.discovery.whole import from_all
-from gortho.discovery.wider import wanted, widen
-from gortho.discovery.wider_claims import Asked, even_rep
-from gortho.discovery.wider_notes import with_translations
+from gortho.discovery.wider.claims import Asked, even_rep
+from gortho.discovery.wider.notes import with_translations
+from gortho.discovery.wider.widen import wanted, widen
 from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm
 from gortho.progress import watched

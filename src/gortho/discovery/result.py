@@ -18,7 +18,7 @@ from gortho.discovery.defect import Defect
 from gortho.discovery.provenance import Provenance, Restart
 from gortho.discovery.verdict import Evidence, Verdict
 from gortho.discovery.violation import Violation
-from gortho.discovery.wider_value import Wider
+from gortho.discovery.wider.value import Wider
 from gortho.files import write_whole
 from gortho.forms import QuadraticForm
 from gortho.formulas import Formula

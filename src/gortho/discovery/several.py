@@ -15,11 +15,11 @@ from gortho.discovery.settings import Settings
 from gortho.discovery.targets import Errors
 from gortho.discovery.twins import Measured
 from gortho.discovery.verdict import Evidence, Verdict
-from gortho.discovery.wider import tried
-from gortho.discovery.wider_answer import wider_answer
-from gortho.discovery.wider_claim import Claim
-from gortho.discovery.wider_claims import Asked, spaces_name
-from gortho.discovery.wider_search import first_look, last_look
+from gortho.discovery.wider.answer import wider_answer
+from gortho.discovery.wider.claim import Claim
+from gortho.discovery.wider.claims import Asked, spaces_name
+from gortho.discovery.wider.search import first_look, last_look
+from gortho.discovery.wider.widen import tried
 from gortho.samples.errors import DataError
 from gortho.samples.frame import Frame
 from gortho.samples.values import Samples

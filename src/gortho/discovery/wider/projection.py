@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.projection import LARGEST_SHAKE, Projection, Solve
-from gortho.discovery.wider_claim import Claim
-from gortho.discovery.wider_family import WideFamily
-from gortho.discovery.wider_skew import hermitian
+from gortho.discovery.wider.claim import Claim
+from gortho.discovery.wider.family import WideFamily
+from gortho.discovery.wider.skew import hermitian
 from gortho.nn.tuples import SOFT
 from gortho.samples.values import Samples
 

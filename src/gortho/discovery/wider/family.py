@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gortho.discovery.design import Design
 from gortho.discovery.family import Family, Inputs, lift_of, metric_of, tensor_basis
-from gortho.discovery.wider_claim import Claim
+from gortho.discovery.wider.claim import Claim
 from gortho.nn.basis import SetBasis
 from gortho.nn.features import features_for, weight_shape
 from gortho.nn.tuples import SOFT, TupleFeatures

@@ -12,7 +12,7 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from gortho.discovery.wider_claim import Claim
+from gortho.discovery.wider.claim import Claim
 from gortho.notation import listed
 from gortho.reps import DirectSum, Rep
 from gortho.samples.frame import unit_form

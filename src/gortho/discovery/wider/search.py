@@ -24,9 +24,9 @@ from gortho.discovery.predictor import LAW, POLYNOMIAL_COLUMNS, POLYNOMIAL_STEPS
 from gortho.discovery.projection import LEAST_DAMPING, Solve
 from gortho.discovery.refits import REFIT_STEPS
 from gortho.discovery.search import NEAR_BEST
-from gortho.discovery.wider_claim import Claim
-from gortho.discovery.wider_projection import WideProjection
-from gortho.discovery.wider_starts import forms_of_space, starts_for
+from gortho.discovery.wider.claim import Claim
+from gortho.discovery.wider.projection import WideProjection
+from gortho.discovery.wider.starts import forms_of_space, starts_for
 from gortho.samples.values import Samples
 
 #: Size and smoothness of a family, steps with it, and how many starts go on.

@@ -24,18 +24,18 @@ from gortho.discovery.settings import Settings
 from gortho.discovery.spreads import spread
 from gortho.discovery.twins import Comparison
 from gortho.discovery.verdict import MAX_UNEXPLAINED, Evidence, Verdict, judge, percent
-from gortho.discovery.wider_answer import Trial, symmetry_out, wider_answer
-from gortho.discovery.wider_claim import Claim
-from gortho.discovery.wider_claims import (
+from gortho.discovery.wider.answer import Trial, symmetry_out, wider_answer
+from gortho.discovery.wider.claim import Claim
+from gortho.discovery.wider.claims import (
     Asked,
     aligned,
     angles,
     claims_for,
     representative,
 )
-from gortho.discovery.wider_fit import compare_wide, wide_predictor
-from gortho.discovery.wider_readings import readings_of
-from gortho.discovery.wider_search import (
+from gortho.discovery.wider.fit import compare_wide, wide_predictor
+from gortho.discovery.wider.readings import readings_of
+from gortho.discovery.wider.search import (
     HOPELESS,
     End,
     Ends,
@@ -44,7 +44,7 @@ from gortho.discovery.wider_search import (
     refitted,
     simplest,
 )
-from gortho.discovery.wider_skew import skew_spread
+from gortho.discovery.wider.skew import skew_spread
 from gortho.samples.frame import form_distance
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry

@@ -9,10 +9,10 @@ from torch import Tensor
 from gortho.discovery.looks import LAST, NEARLY_EXACT, usual_mean
 from gortho.discovery.predictor import Parts
 from gortho.discovery.search import NEAR_BEST
-from gortho.discovery.wider_claim import Claim
-from gortho.discovery.wider_claims import axial_choices
-from gortho.discovery.wider_projection import WideProjection
-from gortho.discovery.wider_search import LAST_LOOKS, End, projection
+from gortho.discovery.wider.claim import Claim
+from gortho.discovery.wider.claims import axial_choices
+from gortho.discovery.wider.projection import WideProjection
+from gortho.discovery.wider.search import LAST_LOOKS, End, projection
 from gortho.samples.values import Samples
 
 #: Readings that are told, at most.

@@ -26,10 +26,10 @@ from gortho.discovery.predictor import (
 from gortho.discovery.projection import LEAST_DAMPING
 from gortho.discovery.spreads import BOOSTS
 from gortho.discovery.twins import Comparison, Given, _model, _side, measured
-from gortho.discovery.wider_claim import Claim
-from gortho.discovery.wider_projection import WideProjection
-from gortho.discovery.wider_search import End, polynomials
-from gortho.discovery.wider_value import Wider
+from gortho.discovery.wider.claim import Claim
+from gortho.discovery.wider.projection import WideProjection
+from gortho.discovery.wider.search import End, polynomials
+from gortho.discovery.wider.value import Wider
 from gortho.nn.framed import InFrame
 from gortho.nn.invariants import packed
 from gortho.samples.values import Samples

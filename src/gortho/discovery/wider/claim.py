@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.spectral import skew_basis, symmetric_basis
-from gortho.discovery.wider_skew import compatible_with
+from gortho.discovery.wider.skew import compatible_with
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.reps import TensorRep

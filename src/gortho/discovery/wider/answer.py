@@ -16,12 +16,12 @@ from gortho.discovery.result import Discovery
 from gortho.discovery.spreads import UNDERSTATED, given_errors
 from gortho.discovery.twins import Comparison
 from gortho.discovery.verdict import Evidence, Verdict, confidence
-from gortho.discovery.wider_claim import Claim
-from gortho.discovery.wider_claims import angles
-from gortho.discovery.wider_fit import certificate
-from gortho.discovery.wider_search import End
-from gortho.discovery.wider_skew import skew_errors, skew_out
-from gortho.discovery.wider_value import Wider
+from gortho.discovery.wider.claim import Claim
+from gortho.discovery.wider.claims import angles
+from gortho.discovery.wider.fit import certificate
+from gortho.discovery.wider.search import End
+from gortho.discovery.wider.skew import skew_errors, skew_out
+from gortho.discovery.wider.value import Wider
 from gortho.nn.framed import InFrame
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
