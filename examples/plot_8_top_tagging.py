@@ -4,7 +4,8 @@ Top tagging in short
 
 A jet is a spray of particles from one collision at the LHC. Was it a top quark that decayed, or an ordinary
 quark or gluon? The answer must not depend on how fast the jet moves past the observer, so a tagger should
-see Minkowski inner products of momenta and nothing else. ``gortho.studies.toptag.Tagger`` does so by construction.
+see Minkowski inner products of momenta and nothing else. ``gortho.studies.toptag.tagger.Tagger`` does so by
+construction.
 
 *Told*: the Minkowski form, the momenta of up to 30 particles of each jet, and labels. *Not told*: the mass
 of the top or of the W, or any other variable.

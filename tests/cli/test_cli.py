@@ -631,7 +631,7 @@ def test_exit_codes_are_the_same_everywhere():
     for command in ([], ["discover"], ["predict"], ["check"]):
         assert cli.EXITS in " ".join(call(*command, "--help").stdout.split())
     for page in ("cli.md", "data.md"):
-        text = (Path(__file__).parents[1] / "docs" / page).read_text(encoding="utf-8")
+        text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
         assert cli.EXITS in " ".join(text.split())
 
 

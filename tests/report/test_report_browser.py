@@ -1,17 +1,11 @@
 """The report page, opened in a real browser."""
 
-import shutil
-
 import pytest
+from browser import CHROMIUM, CONTRAST, DRIVER, FLAGS
 from report_samples import SAMPLES
 
 from gortho.report import render
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-)
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="chromium or chromedriver is not installed"),
@@ -19,16 +13,6 @@ pytestmark = [
 SIZES = """
 const boxes = [...document.querySelectorAll('figure svg')].map(s => s.getBoundingClientRect());
 return boxes.map(box => [box.width, box.height]);
-"""
-CONTRAST = """
-const channel = text => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
-const light = rgb => rgb.map(c => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
-  .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-const paper = light(channel(getComputedStyle(document.body).backgroundColor));
-return [...document.querySelectorAll('h1, .badge, p, dt, figcaption, figure svg')].map(e => {
-  const ink = light(channel(getComputedStyle(e).color));
-  return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
-});
 """
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from app_samples import bad_files, law, long_search
-from test_report_browser import CHROMIUM, CONTRAST, DRIVER, FLAGS
+from browser import CHROMIUM, CONTRAST, DRIVER, FLAGS
 
 import gortho
 
