@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -69,27 +70,18 @@ def reproduce(
       gortho reproduce toptag --quick
       gortho reproduce toptag jets --parts known,unknown --device cuda
     """
-    import os
-
     from gortho.studies.experiments import EXPERIMENTS
     from gortho.studies.experiments import reproduce as measure
 
+    folder = out or Path("results-quick" if quick else "results")
+    common: dict[str, Any] = {
+        "quick": quick,
+        "workers": workers or os.cpu_count() or 1,
+        "measure": not tables_only,
+        "progress": not quiet,
+    }
     if tables and tables[0] == "toptag":
-        from gortho.studies.toptag.commands import pick_device
-        from gortho.studies.toptag.reproduction import reproduce as measure_jets
-
-        page = measure_jets(
-            [Path(path) for path in tables[1:]],
-            out or Path("results-quick" if quick else "results"),
-            quick=quick,
-            seeds=seeds or (1 if quick else 3),
-            parts=[part.strip() for part in parts.split(",")] if parts else [],
-            device=pick_device(device),
-            workers=workers or os.cpu_count() or 1,
-            measure=not tables_only,
-            progress=not quiet,
-        )
-        click.echo(f"{page}")
+        _reproduce_toptag(tables[1:], folder, seeds or (1 if quick else 3), parts, device, common)
         return
     unknown = [name for name in tables if name not in EXPERIMENTS]
     if unknown:
@@ -101,15 +93,7 @@ def reproduce(
             "--parts and --device are for toptag: give toptag as the first table, or leave them out"
         )
     try:
-        pages = measure(
-            tables,
-            out or Path("results-quick" if quick else "results"),
-            quick=quick,
-            seeds=seeds or (1 if quick else 5),
-            workers=workers or os.cpu_count() or 1,
-            measure=not tables_only,
-            progress=not quiet,
-        )
+        pages = measure(tables, folder, seeds=seeds or (1 if quick else 5), **common)
     except KeyboardInterrupt:
         click.echo("Interrupted: rows so far are kept, and the same command continues.", err=True)
         sys.stdout.flush()
@@ -117,6 +101,29 @@ def reproduce(
         os._exit(INTERRUPTED)
     for page in pages:
         click.echo(f"{page}")
+
+
+def _reproduce_toptag(
+    data: tuple[str, ...],
+    folder: Path,
+    seeds: int,
+    parts: str | None,
+    device: str | None,
+    common: dict[str, Any],
+) -> None:
+    """The table of jets."""
+    from gortho.studies.toptag.commands import pick_device
+    from gortho.studies.toptag.reproduction import reproduce as measure_jets
+
+    page = measure_jets(
+        [Path(path) for path in data],
+        folder,
+        seeds=seeds,
+        parts=[part.strip() for part in parts.split(",")] if parts else [],
+        device=pick_device(device),
+        **common,
+    )
+    click.echo(f"{page}")
 
 
 class OfStudies(click.Group):

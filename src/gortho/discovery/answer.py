@@ -20,12 +20,13 @@ from gortho.discovery.predictor import Fitted, Kind
 from gortho.discovery.provenance import Provenance, Restart
 from gortho.discovery.result import Discovery
 from gortho.discovery.sandwich import draws
+from gortho.discovery.search import Search
 from gortho.discovery.settling import settling
 from gortho.discovery.spreads import certificate, given_errors, spread
 from gortho.discovery.targets import Errors
 from gortho.discovery.twins import Comparison, Model
 from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict, confidence, few_samples, judge
-from gortho.discovery.violation import violation
+from gortho.discovery.violation import Violation, violation
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.report.data import Peer
@@ -67,26 +68,12 @@ def answer(
     found, matrices = form.search, form.refits
     candidate = posed.out(A)
     evidence = seen = None
-    verdict, (reason, advice), sure = Verdict.UNDERDETERMINED, INTERRUPTED, 0.0
+    ruling: tuple[Verdict, str, str, float] = (Verdict.UNDERDETERMINED, *INTERRUPTED, 0.0)
     if comparison is not None and not interrupted:
         evidence = gathered(form, comparison, A, zero, posed, noise)
-        verdict, reason, advice = judge(evidence, spoken(candidate.group_name), tolerance)
-        sure = confidence(evidence, verdict)
         seen = None if evidence.broken is None else violation(posed, comparison, A)
-        if verdict is Verdict.NONE:
-            reason = f"{reason} {seen}"
-        if verdict is Verdict.UNDERDETERMINED:
-            advice = f"{advice} {settling(evidence, comparison, posed, A, matrices)}".strip()
-            if evidence.few_rule:
-                advice = f"{OUTLIERS} {advice}"
-    notices = [*notices, *_few_notice(evidence, posed)]
-    if samples.weights is not None:
-        notices.append(WEIGHTED)
-    if found.wins is not None and found.errors is Errors.RELATIVE:
-        notices.append(
-            f"relative errors give the better form (on {100 * found.wins:.0f} % of the validation samples): errors are "
-            f"weighted by the size of the targets, {RELATIVE if posed.spans_decades else 'in the search'}"
-        )
+        ruling = _ruling(evidence, comparison, posed, A, matrices, seen, tolerance)
+    notices = [*notices, *_few_notice(evidence, posed), *_how_errors_count(samples, posed, found)]
     exact = fitted is not None and fitted.kind is Kind.POLYNOMIAL
     errors = None
     if matrices is not None:
@@ -95,10 +82,7 @@ def answer(
     network = None if fitted is None else posed.network_out(fitted)
     shown = {} if comparison is None else _shown(posed, comparison, network, candidate)
     return Discovery(
-        verdict,
-        reason,
-        advice,
-        sure,
+        *ruling,
         repr(samples.rep),
         samples.names,
         provenance(samples, seed, clock, found.errors, None if fitted is None else fitted.kind, tolerance),
@@ -117,6 +101,37 @@ def answer(
         violation=seen,
         **shown,
     )
+
+
+def _ruling(
+    evidence: Evidence,
+    comparison: Comparison,
+    posed: Posed,
+    A: Tensor,
+    refits: Tensor | None,
+    seen: Violation | None,
+    tolerance: float,
+) -> tuple[Verdict, str, str, float]:
+    """The verdict, with its reason, the advice and the confidence."""
+    verdict, reason, advice = judge(evidence, spoken(posed.out(A).group_name), tolerance)
+    if verdict is Verdict.NONE:
+        reason = f"{reason} {seen}"
+    if verdict is Verdict.UNDERDETERMINED:
+        advice = f"{advice} {settling(evidence, comparison, posed, A, refits)}".strip()
+        if evidence.few_rule:
+            advice = f"{OUTLIERS} {advice}"
+    return verdict, reason, advice, confidence(evidence, verdict)
+
+
+def _how_errors_count(samples: Samples, posed: Posed, found: Search) -> list[str]:
+    """Words on weights, and on errors that are relative by choice of the search."""
+    notices = [] if samples.weights is None else [WEIGHTED]
+    if found.wins is not None and found.errors is Errors.RELATIVE:
+        notices.append(
+            f"relative errors give the better form (on {100 * found.wins:.0f} % of the validation samples): errors are "
+            f"weighted by the size of the targets, {RELATIVE if posed.spans_decades else 'in the search'}"
+        )
+    return notices
 
 
 def _draws(posed: Posed, form: FoundForm, fitted: Fitted | None, seed: int) -> Tensor | None:

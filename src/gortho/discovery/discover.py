@@ -152,15 +152,9 @@ def discover(
         notices = [*known.data.notices, *notices]
     refusal = hopeless(samples)
     if refusal:
-        return Discovery(
-            Verdict.UNDERDETERMINED,
-            *refusal,
-            confidence=0.0,
-            output=repr(samples.rep),
-            names=samples.names,
-            provenance=provenance(samples, seed, clock, tolerance=tolerance),
-            notices=tuple(notices),
-        )
+        facts = provenance(samples, seed, clock, tolerance=tolerance)
+        about: dict[str, Any] = {"output": repr(samples.rep), "names": samples.names, "provenance": facts}
+        return Discovery(Verdict.UNDERDETERMINED, *refusal, 0.0, notices=tuple(notices), **about)
     if len(set(dims)) > 1:
         with one_thread():
             return discover_several(
@@ -183,12 +177,50 @@ def _until_interrupted(find: Callable[[Posed], FoundForm], posed: Posed) -> tupl
         return FoundForm(stop.found, stop.found.A), True
 
 
+def _without_outliers(
+    find: Callable[[Posed], FoundForm], posed: Posed, seed: int, clock: Clock
+) -> tuple[FoundForm, bool, Posed]:
+    """The form, searched again as long as there are outliers; whether it was interrupted; and what is left."""
+    form, interrupted = _until_interrupted(find, posed)
+    for _ in range(SEARCHES):
+        if interrupted or posed.classes or clock.over():
+            break
+        out = outliers(posed.parts, form.A, form.search.errors, seed)
+        if not bool(out.any()):
+            break
+        posed = posed.without(out)
+        form, interrupted = _until_interrupted(find, posed)
+    return form, interrupted, posed
+
+
+def _of_rank(form: FoundForm, posed: Posed, seed: int) -> tuple[Tensor, int]:
+    """The form without eigenvalues that neither refits nor samples tell from zero, and how many those are."""
+    A, zero = without_noise_eigenvalues(form.A, form.refits, posed.frame)
+    if zero and not as_good(posed.parts.train, form.search.errors, A, form.A, seed):
+        return form.A, 0  # the refits do not tell it from zero, but the samples do
+    return A, zero
+
+
 def as_errors(errors: str) -> Errors | None:
     """The kind of errors by its name; None for "auto"."""
     try:
         return None if errors == "auto" else Errors(errors)
     except ValueError:
         raise ValueError(f"errors = {errors!r}: choose 'auto', 'absolute' or 'relative'") from None
+
+
+def _report(
+    watch: Watch | None,
+    shares: dict[str, tuple[float, float]],
+    posed: Posed,
+    stage: str,
+    share: float,
+    A: Tensor,
+) -> None:
+    """Tell whoever watches how much of the whole work is done, and the leading form."""
+    if watch is not None:
+        first, last = shares[stage]
+        watch(stage, first + share * (last - first), str(posed.out(A)))
 
 
 def _discover(
@@ -204,31 +236,17 @@ def _discover(
     asked: Asked,
 ) -> Discovery:
     """The stages, each a function of values; an interruption keeps what there is."""
-    shares = _STAGES if settings.members == 1 else _STAGES_THEN_MEMBERS
-
-    def progress(stage: str, share: float, A: Tensor) -> None:
-        if watch is not None:
-            first, last = shares[stage]
-            watch(stage, first + share * (last - first), str(posed.out(A)))
-
-    fitted = comparison = None
-    find = partial(find_form, settings=settings, errors=errors, seed=seed, clock=clock, progress=progress)
-    form, interrupted = _until_interrupted(find, posed)
-    everything = posed
-    for _ in range(SEARCHES):
-        if interrupted or posed.classes or clock.over():
-            break
-        out = outliers(posed.parts, form.A, form.search.errors, seed)
-        if not bool(out.any()):
-            break
-        posed = posed.without(out)
-        form, interrupted = _until_interrupted(find, posed)
-    notices = [*notices, *outlier_notices(everything, posed)]
-    A, zero = without_noise_eigenvalues(form.A, form.refits, posed.frame)
-    if zero and not as_good(posed.parts.train, form.search.errors, A, form.A, seed):
-        A, zero = form.A, 0  # the refits do not tell it from zero, but the samples do
-    parts, fitted = posed.weighted(form.search.errors), form.law
     common: dict[str, Any] = {"seed": seed, "clock": clock}
+    report = partial(_report, watch, _STAGES if settings.members == 1 else _STAGES_THEN_MEMBERS)
+
+    def find(posed: Posed) -> FoundForm:
+        return find_form(posed, settings=settings, errors=errors, progress=partial(report, posed), **common)
+
+    form, interrupted, kept = _without_outliers(find, posed, **common)
+    everything, posed, progress = posed, kept, partial(report, kept)
+    notices = [*notices, *outlier_notices(everything, posed)]
+    A, zero = _of_rank(form, posed, seed)
+    parts, fitted, comparison = posed.weighted(form.search.errors), form.law, None
     steps = settings.predictor_steps
     try:
         with clock.stage("predictor"):
@@ -256,10 +274,8 @@ def _discover(
         if comparison is None or not wanted(told, asked, tolerance):
             told = with_translations(told, posed, seed)
         else:
-            wider = partial(progress, "wider", A=A)
-            told = widen(
-                told, samples, posed, form, comparison, asked, settings, seed, clock, tolerance, wider
-            )
+            rest = (settings, seed, clock, tolerance, partial(progress, "wider", A=A))
+            told = widen(told, samples, posed, form, comparison, asked, *rest)
         if watch is not None and not interrupted:
             watch("twins" if told.wider is None else "wider", 1.0, str(posed.out(A)))
         told = without_outliers(told, everything, posed)

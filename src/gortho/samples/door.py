@@ -141,6 +141,15 @@ def _check_index(X: Any, y: Any) -> None:
             raise DataError("X and y have the same labels of rows in another order: give y.loc[X.index]")
 
 
+def _names(names: Sequence[str] | None, columns: Sequence[str]) -> list[str] | None:
+    """Names of the coordinates as given, or else those of the columns; each only once."""
+    given = names.split(",") if isinstance(names, str) else [] if names is None else list(names)
+    told = [str(name).strip() if isinstance(names, str) else str(name) for name in given]
+    if len(set(told)) < len(told):
+        raise DataError(f"names holds a name more than once: {', '.join(told)}")
+    return told or list(columns) or None
+
+
 def enter(
     X: Any,
     y: Any,
@@ -162,11 +171,7 @@ def enter(
     points = raw.shape[1] if raw.ndim == 3 else 1
     given = split_scalars(scalars, points)
     _check_index(X, y)
-    names = [name.strip() for name in names.split(",")] if isinstance(names, str) else names or None
-    if names is not None and len({*map(str, names)}) < len(names):
-        raise DataError(f"names holds a name more than once: {', '.join(map(str, names))}")
-    if names is None and raw.ndim == 2:
-        names = [str(name) for name in getattr(X, "columns", [])] or None
+    names = _names(names, frame_columns(X) if raw.ndim == 2 else ())
     classes: tuple[Any, ...] = ()
     if output == "class":
         y, classes = as_labels(as_given(y))
@@ -185,12 +190,7 @@ def enter(
         targets, rep = one_hot(targets.astype(int), len(classes))
     else:
         targets, rep = as_targets(targets, output, n)
-    if output == "scalar" and flat:
-        notices.append(f"y has {n} columns, like x: did you mean output='vector'?")
-    if x.shape[1] > MANY_POINTS:
-        notices.append(
-            f"samples of {x.shape[1]} vectors take long: fewer, or sums of them, may show the same form"
-        )
+    notices += _shape_notices(x, flat and output == "scalar")
     if not called.coordinates and raw.ndim == 2:
         called = replace(called, coordinates=tuple(map(str, names or ())))
     parts = [None if part is None else torch.tensor(part) for part in (point, sample, weights)]
@@ -209,13 +209,27 @@ def enter(
     )
     if y_error is not None and whole is not None and weights is not None:
         entered = replace(entered, noise=torch.tensor(errors_of(as_given(y_error), whole, weights)))
-    if entered.weights is not None and not bool(
-        entered.weights.all()
-    ):  # nothing shall be tested on them, either
-        counts = torch.nonzero(entered.weights)[:, 0]
-        notices.append(f"{len(entered) - len(counts)} samples of weight zero are left out")
-        entered = entered.rows(counts)
-    return entered, notices
+    return _without_weightless(entered, notices)
+
+
+def _shape_notices(x: np.ndarray, vectors: bool) -> list[str]:
+    """Words on targets that look like vectors, and on samples of many points."""
+    _, points, n = x.shape
+    notices = [f"y has {n} columns, like x: did you mean output='vector'?"] if vectors else []
+    if points > MANY_POINTS:
+        notices.append(
+            f"samples of {points} vectors take long: fewer, or sums of them, may show the same form"
+        )
+    return notices
+
+
+def _without_weightless(samples: Samples, notices: list[str]) -> tuple[Samples, list[str]]:
+    """Samples of weight zero are left out: nothing shall be tested on them, either."""
+    if samples.weights is None or bool(samples.weights.all()):
+        return samples, notices
+    counts = torch.nonzero(samples.weights)[:, 0]
+    told = f"{len(samples) - len(counts)} samples of weight zero are left out"
+    return samples.rows(counts), [*notices, told]
 
 
 def constant_columns(samples: Samples) -> list[str]:

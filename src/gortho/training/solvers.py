@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -123,8 +122,65 @@ def solvable(net: EquivariantNet, parameters: list[nn.Parameter], data: Samples)
     return columns <= LEAST_SQUARES_COLUMNS and (rows == len(data) or rows > columns)
 
 
-def _directional(function: Callable[[Tensor], Tensor], at: Tensor, direction: Tensor) -> Tensor:
-    return torch.func.jvp(function, (at,), (direction,))[1]
+class _Flat:
+    """Chosen parameters as one vector, in float64 on a copy of the network: residuals, their slopes, losses."""
+
+    def __init__(
+        self, net: EquivariantNet, parameters: list[nn.Parameter], train: Samples, held_out: Samples
+    ):
+        self.wide = copy.deepcopy(net).double()
+        ids = {id(p) for p in parameters}
+        self.names = [name for name, p in net.named_parameters() if id(p) in ids]
+        self.state = {name: value.detach() for name, value in self.wide.state_dict(keep_vars=True).items()}
+        self.shapes = [self.state[name].shape for name in self.names]
+        self.few, self.held_out = train.to(torch.float64), held_out.to(torch.float64)
+        self.roots = None if self.few.weights is None else self.few.weights.sqrt()
+        self.loss = scaled_mse(self.wide)
+
+    def start(self) -> Tensor:
+        """The vector as it is now."""
+        return torch.cat([self.state[name].flatten() for name in self.names])
+
+    def with_values(self, flat: Tensor) -> dict[str, Tensor]:
+        """The state of the network with these parameters."""
+        pieces = flat.split([shape.numel() for shape in self.shapes])
+        return self.state | {n: v.reshape(shape) for n, v, shape in zip(self.names, pieces, self.shapes)}
+
+    def residuals(self, flat: Tensor) -> Tensor:
+        """Errors on the training samples, whose squares add up to the loss."""
+        wide = self.wide
+        prediction = torch.func.functional_call(wide, self.with_values(flat), self.few.inputs)
+        pairs = zip(wide.rep.split(prediction, wide.n), wide.rep.split(self.few.y, wide.n))
+        parts = [(p - t) / (wide.y_scale[i] * p.numel() ** 0.5) for i, (p, t) in enumerate(pairs)]
+        if self.roots is not None:
+            parts = [part * self.roots.view(-1, *[1] * (part.ndim - 1)) for part in parts]
+        return torch.cat([part.flatten() for part in parts])
+
+    def slopes(self, flat: Tensor) -> Tensor:
+        """The Jacobian of the residuals."""
+        directions = torch.eye(len(flat), dtype=flat.dtype, device=flat.device)
+
+        def column(direction: Tensor) -> Tensor:
+            return torch.func.jvp(self.residuals, (flat,), (direction,))[1]
+
+        return torch.func.vmap(column, chunk_size=16)(directions).mT
+
+    def score(self, flat: Tensor) -> float:
+        """The validation loss."""
+        self.wide.load_state_dict(self.with_values(flat))
+        return evaluate(self.wide, self.held_out, self.loss)
+
+
+def _steps(J: Tensor, r: Tensor) -> Iterator[Tensor]:
+    """Steps that lower ‖r - J step‖, from the largest ridge to the smallest."""
+    units = J.norm(dim=0)
+    units[units <= 1e-12 * units.max()] = math.inf  # what does not act does not move
+    Q, R = torch.linalg.qr(J / units)
+    U, sigma, V = torch.linalg.svd(R, full_matrices=False)
+    projected = U.mT @ (Q.mT @ r)
+    for ridge in RIDGES:
+        damped = sigma / (sigma.square() + (ridge * sigma[0]).square())
+        yield V.mT @ (damped * projected) / units
 
 
 def least_squares(
@@ -141,57 +197,22 @@ def least_squares(
     invariants are then found to rounding. It goes on while a step at least halves the loss. Like `second_order` it
     works on a copy and leaves the network in the state of the last loss yielded.
     """
-    wide = copy.deepcopy(net).double()
-    ids = {id(p) for p in parameters}
-    chosen = [name for name, p in net.named_parameters() if id(p) in ids]
-    state = {name: value.detach() for name, value in wide.state_dict(keep_vars=True).items()}
-    rows = _rows(net, parameters, train)
-    few, held_out = train.rows(slice(0, rows)).to(torch.float64), held_out.to(torch.float64)
-    roots = None if few.weights is None else few.weights.sqrt()
-    shapes = [state[name].shape for name in chosen]
-    loss = scaled_mse(wide)
-
-    def with_values(flat: Tensor) -> dict[str, Tensor]:
-        pieces = flat.split([shape.numel() for shape in shapes])
-        return state | {name: v.reshape(shape) for name, v, shape in zip(chosen, pieces, shapes)}
-
-    def residuals(flat: Tensor) -> Tensor:
-        prediction = torch.func.functional_call(wide, with_values(flat), few.inputs)
-        pairs = zip(wide.rep.split(prediction, wide.n), wide.rep.split(few.y, wide.n))
-        parts = [(p - t) / (wide.y_scale[i] * p.numel() ** 0.5) for i, (p, t) in enumerate(pairs)]
-        if roots is not None:
-            parts = [part * roots.view(-1, *[1] * (part.ndim - 1)) for part in parts]
-        return torch.cat([part.flatten() for part in parts])
-
-    def score(flat: Tensor) -> float:
-        wide.load_state_dict(with_values(flat))
-        return evaluate(wide, held_out, loss)
-
-    flat = torch.cat([state[name].flatten() for name in chosen])
-    lowest = score(flat)
+    dtype = net.x_scale.dtype
+    problem = _Flat(net, parameters, train.rows(slice(0, _rows(net, parameters, train))), held_out)
+    flat = problem.start()
+    lowest = problem.score(flat)
     for _ in range(steps):
-        directions = torch.eye(len(flat), dtype=flat.dtype, device=flat.device)
-        column = partial(_directional, residuals, flat)
-        J = torch.func.vmap(column, chunk_size=16)(directions).mT
-        r = residuals(flat)
-        units = J.norm(dim=0)
-        units[units <= 1e-12 * units.max()] = math.inf  # what does not act does not move
-        Q, R = torch.linalg.qr(J / units)
-        U, sigma, V = torch.linalg.svd(R, full_matrices=False)
-        projected = U.mT @ (Q.mT @ r)
         best: tuple[float, Tensor] | None = None
-        for ridge in RIDGES:
-            damped = sigma / (sigma.square() + (ridge * sigma[0]).square())
-            # As it is kept.
-            moved = (flat - V.mT @ (damped * projected) / units).to(net.x_scale.dtype).double()
-            value = score(moved)
+        for step in _steps(problem.slopes(flat), problem.residuals(flat)):
+            moved = (flat - step).to(dtype).double()  # as it is kept
+            value = problem.score(moved)
             if math.isfinite(value) and (best is None or value < WORTH * best[0]):
                 best = value, moved
         if best is None or best[0] > notable * lowest:
             return
-        enough = best[0] > 0.5 * lowest or best[0] < EXACT[net.x_scale.dtype]
+        enough = best[0] > 0.5 * lowest or best[0] < EXACT[dtype]
         lowest, flat = best
-        net.load_state_dict(with_values(flat))
+        net.load_state_dict(problem.with_values(flat))
         yield lowest
         if enough:
             return

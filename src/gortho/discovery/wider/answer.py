@@ -22,6 +22,7 @@ from gortho.discovery.wider.fit import certificate
 from gortho.discovery.wider.search import End
 from gortho.discovery.wider.skew import skew_errors, skew_out
 from gortho.discovery.wider.value import Wider
+from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
@@ -93,12 +94,7 @@ def wider_answer(
         frame, d = posed.frames[claim.output_space] if posed.frames else posed.frame, candidate.n
         entry, eigen = given_errors(frame, candidate, matrices[:, claim.output_space, :d, :d], exact)
         readings = tuple(text.replace("O(A)", symmetry.form.group_name) for text in readings)
-    # Odd outputs change their sign with a frame that does; the samples of the frame were taken as even.
-    sign = -1.0 if claim.odd and float(torch.linalg.det(posed.frame.W)) < 0 else 1.0
-    W = posed.frame.W
-    if posed.frames:
-        W = torch.stack([_filled(posed.frames[space].W, n) for space in claim.spaces])
-    network = InFrame(fitted.network, W, sign * posed.unit, candidate, posed.x_unit)
+    network = _network_out(fitted, claim, posed, candidate)
     peers, own = peers_of(posed, c, symmetry)
     assert found.held_out is not None
     wider = Wider(
@@ -134,6 +130,16 @@ def wider_answer(
         wider=wider,
         notices=with_few(found, trial.evidence, posed),
     )
+
+
+def _network_out(fitted: Fitted, claim: Claim, posed: Posed, candidate: QuadraticForm | None) -> InFrame:
+    """The network of the frame, for the given coordinates."""
+    # Odd outputs change their sign with a frame that does; the samples of the frame were taken as even.
+    sign = -1.0 if claim.odd and float(torch.linalg.det(posed.frame.W)) < 0 else 1.0
+    W = posed.frame.W
+    if posed.frames:
+        W = torch.stack([_filled(posed.frames[space].W, posed.given.train.n) for space in claim.spaces])
+    return InFrame(fitted.network, W, sign * posed.unit, candidate, posed.x_unit)
 
 
 def _map_errors(posed: Posed, maps: Tensor, exact: bool) -> tuple[float, ...]:

@@ -212,6 +212,41 @@ def _invariance_table(changes: list[dict[str, Any]]) -> str:
     return markdown(header, rows)
 
 
+def _on_the_form(found: dict[str, Any]) -> list[str]:
+    """The part of the page on a form that was learnt."""
+    told = {"learnt from labels": "form", "label-free, for comparison (M9)": "label_free"}
+    rows = [[name, *(number(found[key][c]) for c in ("cos", "d_PA"))] for name, key in told.items()]
+    return [
+        "## The form",
+        f"`{found['form']['law']}`",
+        markdown(["form", "\\|cos\\| with the truth", "d_PA to the truth"], rows),
+        "The label-free form uses nothing but that constituents are massless; it is no discovery from labels.",
+        "![true, learnt and label-free form](form.png)",
+    ]
+
+
+def _on_references(found: dict[str, Any], names: list[str]) -> list[str]:
+    """The part of the page on references that were learnt."""
+    header = ["reference", *names, "size", "q(s)/\\|s\\|²", "loss without it"]
+    rows = [
+        [
+            str(k + 1),
+            *(f"{v:+.2f}" for v in r["direction"]),
+            f"{r['size']:.3f}",
+            f"{r['square']:+.2f}",
+            f"{r['off']:+.4f} ± {r['off_error']:.4f}",
+        ]
+        for k, r in enumerate(found["broken_directions"]["references"])
+    ]
+    return [
+        "## Broken directions",
+        found["broken_directions"]["words"],
+        markdown(header, rows),
+        "Directions have length one; positive q is time-like, zero light-like. References act together: the "
+        "network was not trained again without one, so its loss alone says less than the turning of all.",
+    ]
+
+
 def _page(plan: TaggerPlan, found: dict[str, Any], out: Path) -> None:
     """index.md."""
     jets = found["jets"]
@@ -228,15 +263,7 @@ def _page(plan: TaggerPlan, found: dict[str, Any], out: Path) -> None:
         "![background rejection against signal efficiency](roc.png)",
     ]
     if plan.learn_form:
-        told = {"learnt from labels": "form", "label-free, for comparison (M9)": "label_free"}
-        rows = [[name, *(number(found[key][c]) for c in ("cos", "d_PA"))] for name, key in told.items()]
-        parts += [
-            "## The form",
-            f"`{found['form']['law']}`",
-            markdown(["form", "\\|cos\\| with the truth", "d_PA to the truth"], rows),
-            "The label-free form uses nothing but that constituents are massless; it is no discovery from labels.",
-            "![true, learnt and label-free form](form.png)",
-        ]
+        parts += _on_the_form(found)
     parts += [
         "## Invariance",
         f"By construction scores keep {found['symmetry']}. Changes of scores (logits) on test jets in float64, under "
@@ -244,24 +271,7 @@ def _page(plan: TaggerPlan, found: dict[str, Any], out: Path) -> None:
         _invariance_table(found["invariance"]),
     ]
     if plan.references:
-        header = ["reference", *_names(plan), "size", "q(s)/\\|s\\|²", "loss without it"]
-        rows = [
-            [
-                str(k + 1),
-                *(f"{v:+.2f}" for v in r["direction"]),
-                f"{r['size']:.3f}",
-                f"{r['square']:+.2f}",
-                f"{r['off']:+.4f} ± {r['off_error']:.4f}",
-            ]
-            for k, r in enumerate(found["broken_directions"]["references"])
-        ]
-        parts += [
-            "## Broken directions",
-            found["broken_directions"]["words"],
-            markdown(header, rows),
-            "Directions have length one; positive q is time-like, zero light-like. References act together: the "
-            "network was not trained again without one, so its loss alone says less than the turning of all.",
-        ]
+        parts += _on_references(found, _names(plan))
     parts += [
         "## Use it",
         f'```python\nfrom gortho.studies.toptag.saved import load_tagger\n\nnet = load_tagger("{out.name}")\n'
