@@ -126,11 +126,10 @@ right.set_title("New frames, 300 training events", fontsize=11)
 plt.show()
 
 # %%
-# With a hundred events and more the form is worth a lot, and it holds in all frames alike. With thirty it
-# is a gamble: a network that starts from polynomials of the inner products can be far off on events unlike
-# the few that it has met, and the regularised plain network is the safer choice.
+# The form is worth a lot, most of all with few events, and it holds in all frames alike: thirty events with it tell
+# more than three hundred without. So few of them are predicted by a Gaussian process of the inner products.
 
 ours, plain = (np.median(table, axis=1) for table in errors.values())
-assert (ours[1:] < 0.5 * plain[1:]).all() and ours[-1] < 0.1 * plain[-1]
+assert (ours < 0.1 * plain).all() and errors["with the form"][0].max() < plain[-1]
 assert max(faster["with the form"]) < 1.1 * min(faster["with the form"])
 assert faster["plain network"][-1] > 2 * faster["plain network"][0]

@@ -23,7 +23,7 @@ from gortho.discovery import Settings
 from gortho.discovery.classes import entropy, prepare
 from gortho.discovery.models import squared_errors
 from gortho.discovery.predictor import LAW, Parts, polynomial
-from gortho.discovery.smooth import CENTRES, around
+from gortho.discovery.smooth import CENTRES, FEW, around
 from gortho.estimating import MIN_SPLIT, Estimator
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
@@ -146,6 +146,10 @@ class EquivariantRegressor(RegressorMixin, Estimator):
                 net, error = short.network, left
         smooth = None if error <= exact else around(form, samples, seed)
         most = error * (AS_GOOD if len(samples) <= CENTRES else 1.0)
+        if (
+            len(samples) <= FEW
+        ):  # a handful of validation samples, at the best of many steps, tells little of a network
+            most = max(most, float(samples.y.var(correction=0)))
         return smooth[0].network if smooth is not None and smooth[1] < most else net
 
     def predict(self, X: Any, scalars: Any = None) -> np.ndarray:

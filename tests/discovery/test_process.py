@@ -115,6 +115,29 @@ def test_a_known_form_and_few_samples_are_enough_for_a_regressor(make):
     assert equivariance_error(smooth.network_, task.form, "vector", "scalar", test.x[:50]) < 1e-10
 
 
+def test_lengths_that_are_rounding_are_no_coordinates():
+    # Momenta without mass: ⟨p,p⟩ is zero but for rounding, which another frame changes.
+    form, generator = QuadraticForm.minkowski(), torch.Generator().manual_seed(4)
+    p = torch.randn(40, 3, 4, dtype=torch.float64, generator=generator)
+    p[..., 0] = p[..., 1:].norm(dim=-1)
+    gram = form.gram(p)
+    y = (1 + gram[:, 0, 1]).log() + gram[:, 1, 2] / gram[:, 0, 2]
+    for chart in Chart:
+        process = dataclasses.replace(
+            Process.start(enter(p, y, "scalar")[0], form.matrix, chart), moves=False
+        )
+        net = predictor(process.refined(60), 0).network
+        assert equivariance_error(net, form, "vector", "scalar", p, max_boost=2.0) < 1e-6
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_draw_of_thirty_samples_is_far_off_where_the_form_is_known(seed):
+    task = o5(1_030, seed=700 + seed)
+    x, y = task.x.numpy(), task.y.numpy()
+    model = EquivariantRegressor(form=task.form, epochs=50, random_state=seed).fit(x[:30], y[:30])
+    assert 1 - model.score(x[30:], y[30:]) < 1e-3
+
+
 def test_a_regressor_keeps_the_network_where_a_process_is_worse_or_refused():
     x = np.random.default_rng(0).normal(size=(200, 3))
     y = (x**2).sum(1) > 3.0  # a step: smooth functions ring

@@ -207,6 +207,25 @@ def test_errors_of_isotropic_forms_hold_what_the_noise_does(power, degree):
     assert 0.91 <= np.mean(inside) < 1  # 95 % of 270
 
 
+def test_errors_of_forms_hold_a_misfit_that_neighbours_share():
+    # What is left over is a wave over the samples, not noise: all neighbours miss alike.
+    off, alone, together = [], [], []
+    for seed in range(12):
+        samples = isotropic(seed, 1.0, rows=600, noise=0.0)
+        g = torch.Generator().manual_seed(100 + seed)
+        w, phase = torch.randn(3, 1, dtype=torch.float64, generator=g), 6 * torch.rand(1, generator=g)
+        wave = (samples.x[:, 0] @ w + phase).sin()[:, 0]
+        for noise, errors in ((wave, together), (wave[torch.randperm(600, generator=g)], alone)):
+            part = dataclasses.replace(samples, y=samples.y + 0.05 * noise)
+            A = Projection(part, 0, None, 0, degree=1).refine(torch.eye(3, dtype=torch.float64), 20).A
+            forms = draws(part, part, A, Errors.ABSOLUTE, 0, 1)
+            errors.append(float((forms - A).square().mean().sqrt()))
+            if noise is wave:
+                off.append(float((A - torch.eye(3)).square().mean().sqrt()))
+    assert np.median(together) > 1.5 * np.median(alone)
+    assert np.median(np.array(off) / together) < 2.3 < np.median(np.array(off) / alone)
+
+
 def test_eigenvalues_that_are_not_told_apart_share_their_error():
     g = torch.Generator().manual_seed(0)
     G = 1e-3 * torch.randn(400, 3, 3, dtype=torch.float64, generator=g)

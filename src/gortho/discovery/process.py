@@ -27,6 +27,10 @@ LENGTH, SIZES, NOISE = 1.0, (0.0, -1.0, 0.0), -6.0
 LENGTH_SPREAD, SIZE_SPREAD, NOISE_BOUNDS = 1.5, 2.0, (-10.0, 1.0)
 #: Prior variance of a constant, in units of the targets' variance: any constant will do.
 CONSTANT = 100.0
+#: Products of a vector with itself below this share of its squared size in the frame are zero but for rounding.
+NULL = 1e-9
+#: Coordinates that vary by less than this, in units of what they are made of, are constant but for rounding.
+CONSTANT_BELOW = 1e-5
 #: Weights times kernel, in units of the targets' deviation, at most: digits beyond it are lost in the sum.
 LARGEST = 1e6
 #: Logarithm of the noise that weights may take to be small, below this.
@@ -57,13 +61,14 @@ class View:
     def of(cls, samples: Samples, A: Tensor, chart: Chart) -> View:
         """Units from these samples."""
         own = (samples.x @ A * samples.x).sum(2)
-        least = 1e-9 * float(samples.x.square().sum(2).median()) + 1e-300
-        unit, zero = own.abs().median(0).values.clamp_min(least), torch.zeros((), dtype=samples.x.dtype)
+        unit, zero = own.abs().median(0).values, torch.zeros((), dtype=samples.x.dtype)
+        whole = samples.x.square().sum(2).median(0).values.clamp_min(1e-300)
+        unit = torch.where(unit > NULL * whole, unit, whole)
         mean, size = float(samples.y.mean()), max(float(samples.y.std()), 1e-300)
         raw = cls(samples, chart, unit, zero, zero + 1, Standard.of(samples), mean, size)
         z = raw.coordinates(A)
         deviation = z.std(0)
-        return replace(raw, shift=z.mean(0), scale=torch.where(deviation > 0, deviation, 1.0))
+        return replace(raw, shift=z.mean(0), scale=torch.where(deviation > CONSTANT_BELOW, deviation, 1.0))
 
     @property
     def y(self) -> Tensor:

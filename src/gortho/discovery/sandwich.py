@@ -1,12 +1,15 @@
 """Errors of the form by the noise alone: the sandwich of Gauss-Newton, as draws of forms.
 
 Refits are tamed against outliers, and with that against their own random weights, so their spread is smaller than what
-the noise makes. This is the other bound: errors are never below what these draws tell.
+the noise makes. This is the other bound: errors are never below what these draws tell. What is left over need not be
+noise: neighbours that miss alike, as where other bodies pull at a planet, count as one sample, not as many.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from sklearn.cluster import KMeans
 from torch import Tensor
 
 from gortho.discovery.looks import FAR, LAST, few_for, robust_weights
@@ -21,6 +24,8 @@ from gortho.samples.values import Samples
 DRAWS = 200
 #: One minus the leverage of a sample is not taken for smaller than this.
 LEAST = 0.2
+#: Groups of neighbours that are taken to miss alike, and samples in each, at least.
+GROUPS, MEMBERS = 40, 10
 #: Draws are not farther from a form of size √n than this: beyond, the sandwich is no guide.
 LARGEST = 0.3
 
@@ -49,25 +54,37 @@ def draws(
         projection, widened = Projection(few, 0, few.weights, seed, degree=degree), 1.0
     at = projection.solve(projection.gauged(A))
     J, across = projection.jacobian(at)
-    root = _root(J, at, len(few))
-    if root is None:
+    pulls, bread = _pulls(J, at, len(few))
+    if bread is None:
         return None
     noise = torch.randn(DRAWS, len(across), dtype=J.dtype, generator=torch.Generator().manual_seed(seed))
-    steps = widened * torch.tensordot(noise @ root.mT, across, dims=1)
+    roots = [bread @ torch.linalg.qr(p, mode="r")[1].mT for p in (pulls, _of_neighbours(pulls, few, seed))]
+    root = max(roots, key=lambda r: float(r.square().sum()))
+    steps = widened * torch.tensordot(noise[:, : root.shape[1]] @ root.mT, across, dims=1)
     size = torch.linalg.matrix_norm(steps)
     if not bool(torch.isfinite(size).all()):
         return None
     return unit_form(at.A + steps * (LARGEST / size.clamp_min(LARGEST))[:, None, None])
 
 
-def _root(J: Tensor, at: Solve, samples: int) -> Tensor | None:
-    """A root of the covariance of the steps, in its jackknife form: samples that pull at the fit count more."""
+def _pulls(J: Tensor, at: Solve, samples: int) -> tuple[Tensor, Tensor | None]:
+    """How each sample pulls at the steps, in the jackknife form, and the inverse of JᵀJ, where there is one."""
     values, Q = torch.linalg.eigh(J.mT @ J)
     if float(values[0]) <= 1e-12 * float(values[-1]):
-        return None
+        return J, None
     bread = Q / values @ Q.mT
     leverage = at.design.times(at.V).square().sum(1) + torch.einsum("nk,kl,nl->n", J, bread, J)
     leverage = leverage.reshape(samples, -1).sum(1)
     pulls = (J * at.residual[:, None]).reshape(samples, -1, J.shape[1]).sum(1)
-    pulls = pulls / (1 - leverage).clamp(LEAST, 1.0)[:, None]
-    return bread @ torch.linalg.qr(pulls, mode="r")[1].mT
+    return pulls / (1 - leverage).clamp(LEAST, 1.0)[:, None], bread
+
+
+def _of_neighbours(pulls: Tensor, samples: Samples, seed: int) -> Tensor:
+    """The pulls of groups of samples that lie near each other: those of noise cancel, those of a misfit add up."""
+    groups = min(GROUPS, len(samples) // MEMBERS)
+    if groups < 2 * pulls.shape[1]:
+        return pulls
+    of = KMeans(groups, n_init=1, max_iter=20, random_state=seed % 2**32).fit_predict(
+        samples.x.flatten(1).numpy()
+    )
+    return pulls.new_zeros(groups, pulls.shape[1]).index_add_(0, torch.as_tensor(of.astype(np.int64)), pulls)

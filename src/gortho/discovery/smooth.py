@@ -30,8 +30,10 @@ FEW, RANDOM = 120, 6
 MARGIN = 1.0
 #: With more samples: rows and steps of a first look, and of the fit that follows if it is promising.
 LOOK, FIT = (100, 30), (200, 80)
-#: Steps of a first look at a form that is known.
-LONG = 200
+#: Around a form that is known: steps of a first look, and how many go on in each chart; then those of the fit.
+GLANCE, GO_ON, LONG = 40, 2, 200
+#: Logarithms of the lengths and of the noise that such fits start from: a law may be smooth, or what looks like noise.
+KERNELS = ((1.0, -6.0), (0.0, -6.0), (2.0, -6.0), (1.0, -3.0))
 #: A look at few samples is promising with errors up to so many times those of the best so far.
 NEARLY = 3.0
 #: Samples that predictions are made from, at most, and at least.
@@ -114,13 +116,24 @@ def around(form: QuadraticForm, samples: Samples, seed: int) -> tuple[Fitted, fl
     few = samples.rows(slice(0, LOOK[0]))
     if form.signature.zero or not has_process(samples) or len(few) < LEAST or not float(few.y.std()) > 0:
         return None
-    starts = (replace(Process.start(few, form.matrix, chart), moves=False) for chart in Chart)
-    ends = [p.refined(LONG) for p in starts]
+    ends = [p.refined(LONG) for chart in Chart for p in _glanced(few, form, chart)]
     if len(samples) > LOOK[0]:  # a fit to more samples may end nowhere: its start is kept
         ends += [p.on(samples.rows(slice(0, FIT[0]))).refined(FIT[1]) for p in ends]
     whole = [p.on(samples.rows(slice(0, CENTRES))) for p in ends]
     error, process = min(((_left_out(p), p) for p in whole), key=lambda one: one[0])
     return predictor(process, seed), error
+
+
+def _glanced(samples: Samples, form: QuadraticForm, chart: Chart) -> list[Process]:
+    """The most likely processes around a form after a few steps, from kernels of several lengths and noises."""
+    start = replace(Process.start(samples, form.matrix, chart), moves=False)
+    lengths = 2 * len(start.view.scale)
+    seen = []
+    for length, noise in KERNELS:
+        logs = start.logs.clone()
+        logs[:lengths], logs[-1] = length, noise
+        seen.append(replace(start, logs=logs).refined(GLANCE))
+    return sorted(seen, key=lambda p: p.loss)[:GO_ON]
 
 
 def _left_out(process: Process) -> float:

@@ -35,7 +35,8 @@ class Chart(enum.StrEnum):
         if self is Chart.PRODUCTS:
             return torch.cat([own, mixed], 1)
         size = (own.square() + SOFT**2) ** 0.25
-        return torch.cat([size * own.sign(), mixed / (size[:, i] * size[:, j])], 1)
+        # Smooth where a length is zero: its sign is rounding there, as of momenta without mass.
+        return torch.cat([own / size, mixed / (size[:, i] * size[:, j])], 1)
 
 
 def kernel(a: Tensor, b: Tensor, logs: Tensor, degree: int) -> Tensor:
