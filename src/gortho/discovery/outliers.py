@@ -41,8 +41,8 @@ MOST = 0.1
 TAMED, ROUNDS = 4.0, 10
 #: Quantiles of y that bound its usual values, of so many samples at most.
 USUAL, MANY = (0.02, 0.98), 100_000
-#: Samples for each unknown of the fit, at least.
-ROWS_FOR_UNKNOWN = 12
+#: Samples for each unknown of the fit, at least; and of all: fewer do not tell an outlier from the tail of a law.
+ROWS_FOR_UNKNOWN, FEWEST = 12, 100
 #: Neighbours of an outlier that are looked at; and the chance, by tests of where outliers are, that tells of a place.
 NEIGHBOURS, BY_CHANCE = 10, 3e-3
 #: Searches after which more outliers are looked for.
@@ -59,7 +59,7 @@ def outliers(parts: Parts, A: Tensor, errors: Errors, seed: int) -> Tensor:
     whole = Samples.cat([parts.train, parts.validation, parts.held_out])
     seen, spread = len(parts.train) + len(parts.validation), _deviations(whole)
     none = np.zeros(len(whole), bool)
-    if not bool((spread > _beyond(GROSS, spread)).any()):
+    if seen < FEWEST or not bool((spread > _beyond(GROSS, spread)).any()):
         return torch.from_numpy(none)
     far, squares = _far(prepared(whole, Errors.ABSOLUTE), seen, A, seed)
     if errors is not Errors.ABSOLUTE:

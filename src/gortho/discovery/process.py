@@ -1,7 +1,8 @@
 """A Gaussian process of the invariants, fitted together with the form by marginal likelihood.
 
 The form is one more parameter of the kernel, so few samples tell it as exactly as the law is smooth: where a linear
-family needs more samples than it has unknowns, the marginal likelihood weighs all functions at once.
+family needs more samples than it has unknowns, the marginal likelihood weighs all functions at once. In the frame
+inputs are alike in all directions, and so, a priori, is the form: its eigenvalues are likely of about one size.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from gortho.discovery.family import Standard
+from gortho.discovery.likely import CONSTANT, likely_forms
+from gortho.forms import QuadraticForm
 from gortho.nn.process import Chart, kernel
 from gortho.reps import Scalar
 from gortho.samples.frame import unit_form
@@ -25,8 +28,6 @@ from gortho.samples.values import Samples
 LENGTH, SIZES, NOISE = 1.0, (0.0, -1.0, 0.0), -6.0
 #: Spreads of their priors, and bounds of the noise.
 LENGTH_SPREAD, SIZE_SPREAD, NOISE_BOUNDS = 1.5, 2.0, (-10.0, 1.0)
-#: Prior variance of a constant, in units of the targets' variance: any constant will do.
-CONSTANT = 100.0
 #: Products of a vector with itself below this share of its squared size in the frame are zero but for rounding.
 NULL = 1e-9
 #: Coordinates that vary by less than this, in units of what they are made of, are constant but for rounding.
@@ -35,8 +36,18 @@ CONSTANT_BELOW = 1e-5
 LARGEST = 1e6
 #: Logarithm of the noise that weights may take to be small, below this.
 MOST_NOISE = 5.0
+#: Logarithms of a form's eigenvalues in the frame are spread by this, in Student's t of so many degrees of freedom.
+FORM_SPREAD, FREEDOM = 0.25, 3.0
+#: Curvature of the posterior, at least, and the step of the differences by which it is found.
+FLAT, STEP = 0.1, 1e-4
 #: Rounds of a fit from several starts: steps, and how many go on; those of a fit that need not be the best.
-ROUNDS, SHORT = ((40, 10), (120, 4), (400, 2)), ((25, 4), (100, 1))
+ROUNDS, SHORT = ((25, 10), (60, 4), (150, 2)), ((25, 4), (60, 1))
+#: Fits that leave so many nats more than the best are given up; steps with other kernels; finalists, and their steps.
+HOPELESS, KERNEL_STEPS, FINALISTS, LAST_STEPS = 60.0, 120, 2, 400
+#: Steps of the kernel around the form that was found.
+SETTLING_STEPS = 200
+#: Logarithms of the lengths and of the noise that fits start from: a law may be smooth, or what looks like noise.
+KERNELS = ((LENGTH, NOISE), (0.0, NOISE), (2.0, NOISE), (LENGTH, -3.0))
 
 
 def has_process(samples: Samples) -> bool:
@@ -141,60 +152,119 @@ class Process:
 
     @property
     def evidence(self) -> float:
-        """Nats for each sample by which it is more likely than a constant with noise, less what its parameters cost.
+        """Nats for each sample by which it is more likely than a constant with noise, by Laplace's approximation.
 
         Errors of a share u of the variance would be worth log(1/u)/2.
         """
-        n, samples = len(self.A), len(self.view.samples)
-        parameters = n * (n + 1) // 2 - 1 + len(self.logs)
-        return 0.5 - (self.loss + parameters * math.log(samples) / 2) / samples
+        samples = len(self.view.samples)
+        constant = (samples - 1 + math.log(1 + CONSTANT * samples)) / 2
+        return (constant - self.laplace()) / samples
+
+    def laplace(self) -> float:
+        """Minus the logarithm of the evidence: a fit that only just works at one place is worth less than its loss."""
+        at = self._values()
+        step = STEP * torch.eye(len(at), dtype=at.dtype)
+        slopes = [(self._slope(at + d) - self._slope(at - d)) / (2 * STEP) for d in step[self._free :]]
+        H = torch.stack(slopes)[:, self._free :]
+        if not bool(torch.isfinite(H).all()):
+            return math.inf
+        return self.loss + float(torch.linalg.eigvalsh((H + H.mT) / 2).clamp_min(FLAT).log().sum()) / 2
+
+    def with_kernel(self, length: float, noise: float) -> Process:
+        """The same form with a kernel of these logarithms, before any step."""
+        logs = torch.cat([torch.full_like(self.logs[:-4], length), self.logs.new_tensor([*SIZES, noise])])
+        return replace(self, logs=logs, loss=math.inf)
+
+    def settled(self) -> Process:
+        """The same form with the most likely kernel from several starts, if one is more likely than that at hand."""
+        still = replace(self, moves=False)
+        kernels = [still.refined(0), *(still.with_kernel(*k).refined(SETTLING_STEPS) for k in KERNELS)]
+        best = min(kernels, key=lambda p: p.loss)
+        # The loss without the form's prior becomes that with it.
+        return replace(best, moves=self.moves, loss=best.loss + self.loss - kernels[0].loss)
+
+    def _values(self) -> Tensor:
+        """Entries of the form and logarithms, as one vector."""
+        upper = torch.triu_indices(len(self.A), len(self.A))
+        doubled = 2 * self.A - torch.diag(self.A.diagonal())
+        return torch.cat([doubled[upper[0], upper[1]], self.logs])
+
+    @property
+    def _free(self) -> int:
+        """Where the numbers begin that are fitted."""
+        return 0 if self.moves else len(self.A) * (len(self.A) + 1) // 2
+
+    def _split(self, p: Tensor) -> tuple[Tensor, Tensor]:
+        """Form and logarithms of such a vector."""
+        n = len(self.A)
+        upper = torch.triu_indices(n, n)
+        M = torch.zeros(n, n, dtype=p.dtype).index_put((upper[0], upper[1]), p[: upper.shape[1]])
+        return (M + M.mT) / 2, p[upper.shape[1] :]
+
+    def _posterior(self, p: Tensor) -> Tensor | None:
+        """Minus the log posterior; None where the covariance is none."""
+        v, (M, logs) = self.view, self._split(p)
+        L, failed = torch.linalg.cholesky_ex(v.covariance(v.coordinates(unit_form(M)), logs))
+        if int(failed):
+            return None
+        fit = torch.linalg.solve_triangular(L, v.y[:, None], upper=False).square().sum() / 2
+        prior = ((logs[:-4] - LENGTH) / LENGTH_SPREAD).square().sum() / 2
+        prior = prior + (logs[-4:-1] / SIZE_SPREAD).square().sum() / 2
+        if self.moves:
+            sizes = torch.linalg.eigvalsh(unit_form(M)).abs().clamp_min(1e-9).log() / FORM_SPREAD
+            prior = prior + (FREEDOM + 1) / 2 * (sizes.square() / FREEDOM).log1p().sum()
+            prior = prior + (M.square().sum() - len(M)).square() / 2  # the size of M means nothing
+        return fit + L.diagonal().log().sum() + prior
+
+    def _slope(self, p: Tensor) -> Tensor:
+        p = p.clone().requires_grad_()
+        total = self._posterior(p)
+        return torch.full_like(p, math.nan) if total is None else torch.autograd.grad(total, p)[0]
 
     def refined(self, steps: int) -> Process:
         """Quasi-Newton steps of form and kernel together, or of the kernel alone."""
-        n, v = len(self.A), self.view
-        upper = torch.triu_indices(n, n)
-        count, lengths = upper.shape[1], 2 * len(v.scale)
-
-        def form(p: Tensor) -> Tensor:
-            M = torch.zeros(n, n, dtype=p.dtype).index_put((upper[0], upper[1]), p[:count])
-            return unit_form((M + M.mT) / 2)
+        at = self._values()
 
         def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
             p = torch.tensor(values, requires_grad=True)
-            logs = p[count:]
-            L, failed = torch.linalg.cholesky_ex(v.covariance(v.coordinates(form(p)), logs))
-            if int(failed):
+            total = self._posterior(p)
+            if total is None:
                 return 1e10, np.zeros_like(values)
-            fit = torch.linalg.solve_triangular(L, v.y[:, None], upper=False).square().sum() / 2
-            prior = ((logs[:lengths] - LENGTH) / LENGTH_SPREAD).square().sum() / 2
-            prior = prior + (logs[lengths:-1] / SIZE_SPREAD).square().sum() / 2
-            total = fit + L.diagonal().log().sum() + prior
             (slope,) = torch.autograd.grad(total, p)
             return float(total.detach()), slope.numpy()
 
-        first = (2 * self.A - torch.diag(self.A.diagonal()))[upper[0], upper[1]]
-        free = [(None, None) if self.moves else (a, a) for a in first.tolist()]
-        bounds = free + [(-3, 6)] * lengths + [(-8, 6)] * 3 + [NOISE_BOUNDS]
-        found = minimize(
-            loss,
-            torch.cat([first, self.logs]).numpy(),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"maxiter": steps, "maxcor": 30},
-        )
-        p = torch.tensor(found.x)
-        return replace(self, A=form(p) if self.moves else self.A, logs=p[count:], loss=float(found.fun))
+        entries = at[: len(at) - len(self.logs)].tolist()
+        form = [(None, None) if self.moves else (a, a) for a in entries]
+        bounds = form + [(-3, 6)] * (len(self.logs) - 4) + [(-8, 6)] * 3 + [NOISE_BOUNDS]
+        options = {"maxiter": steps, "maxcor": 30}
+        found = minimize(loss, at.numpy(), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        M, logs = self._split(torch.tensor(found.x))
+        return replace(self, A=unit_form(M) if self.moves else self.A, logs=logs, loss=float(found.fun))
 
 
 def most_likely(
-    samples: Samples, forms: Sequence[Tensor], rounds: Sequence[tuple[int, int]] = ROUNDS
+    samples: Samples, forms: Sequence[Tensor], seed: int, rounds: Sequence[tuple[int, int]] = ROUNDS
 ) -> Process:
-    """The most likely process from several forms: the better ones go on, in each chart by itself."""
-    best = []
+    """The most likely process from several forms, and from those that a scan finds: the better ones go on.
+
+    Charts go on by themselves, since one may start slowly, and kernels from several starts, since lengths settle early.
+    """
+    ends = []
     for chart in Chart:
-        going = [Process.start(samples, A, chart) for A in forms]
+        going = [Process.start(samples, A, chart) for A in (*forms, *likely_forms(samples, chart, seed))]
         for steps, most in rounds:
-            going = sorted((p.refined(steps) for p in going), key=lambda p: p.loss)[:most]
-        best.append(going[0])
-    return min(best, key=lambda p: p.loss)
+            going = _leading([p.refined(steps) for p in going], most)
+        ends += going
+    least = min(p.loss for p in ends)
+    ends = [p for p in ends if p.loss < least + HOPELESS]
+    ends += [p.with_kernel(*kernel).refined(KERNEL_STEPS) for p in ends for kernel in KERNELS]
+    last = [p.refined(LAST_STEPS) for p in sorted(ends, key=Process.laplace)[:FINALISTS]]
+    best = min(last, key=Process.laplace)
+    return best.settled()
+
+
+def _leading(processes: Sequence[Process], most: int) -> list[Process]:
+    """The best by their losses, one of each signature at least."""
+    ordered = sorted(processes, key=lambda p: p.loss)
+    first = {QuadraticForm(p.A).signature: p for p in reversed(ordered)}.values()
+    return [*first, *(p for p in ordered if all(p is not other for other in first))][: max(most, len(first))]

@@ -16,24 +16,23 @@ from scipy.stats import wilcoxon
 from torch import Tensor
 
 from gortho.discovery.clock import Clock
+from gortho.discovery.likely import CONSTANT
 from gortho.discovery.models import squared_errors
 from gortho.discovery.predictor import CLEARLY, LAW, NETWORK_FROM, Fitted, Kind, Parts, build_network
-from gortho.discovery.process import CONSTANT, SHORT, Chart, Process, has_process, most_likely
-from gortho.discovery.starts import Start, distinct, white_starts
+from gortho.discovery.process import KERNELS, SHORT, Chart, Process, has_process, most_likely
+from gortho.discovery.starts import Start, distinct
 from gortho.forms import QuadraticForm
 from gortho.samples.values import Samples
 from gortho.training import predict
 
-#: With no more samples than this the search may have failed: fits start from many forms, of which so many at random.
-FEW, RANDOM = 120, 6
-#: Such a process is taken if its evidence is that of smaller errors than others make, and by so much.
-MARGIN = 1.0
+#: With no more samples than this the search may have failed: fits start from many forms.
+FEW = 120
+#: Samples by which errors on a few are taken with caution.
+UNSEEN = 30
 #: With more samples: rows and steps of a first look, and of the fit that follows if it is promising.
 LOOK, FIT = (100, 30), (200, 80)
 #: Around a form that is known: steps of a first look, and how many go on in each chart; then those of the fit.
 GLANCE, GO_ON, LONG = 40, 2, 200
-#: Logarithms of the lengths and of the noise that such fits start from: a law may be smooth, or what looks like noise.
-KERNELS = ((1.0, -6.0), (0.0, -6.0), (2.0, -6.0), (1.0, -3.0))
 #: A look at few samples is promising with errors up to so many times those of the best so far.
 NEARLY = 3.0
 #: Samples that predictions are made from, at most, and at least.
@@ -63,7 +62,7 @@ class Smooth:
             return None
         train, held = self.parts.train, self.parts.validation
         if len(train) <= FEW:
-            process = most_likely(train, self._forms(), SHORT)
+            process = most_likely(train, self._forms(), self.seed, SHORT)
             return self._predictor(process) if _convinces(process, self.best, held) else None
         before, A = _errors(self.best, held), self.best.form.matrix
         look = (Process.start(train.rows(slice(0, LOOK[0])), A, c).refined(LOOK[1]) for c in Chart)
@@ -81,9 +80,8 @@ class Smooth:
         return one if _clearly_better(_errors(one, held), before) else None
 
     def _forms(self) -> list[Tensor]:
-        random = white_starts(self.best.form.n, RANDOM, self.seed)
         starts = [Start("", A) for A in (self.best.form.matrix, *self.others)]
-        return [start.A for start in distinct([*starts, *random])]
+        return [start.A for start in distinct(starts)]
 
     def from_all(self, one: Fitted | None) -> Fitted | None:
         """The process fitted to all samples: what was held out has served its purpose by then.
@@ -101,8 +99,8 @@ class Smooth:
             return self._predictor(process.on(data.rows(slice(0, CENTRES))))
         if not self._serves():
             return one
-        found = most_likely(data, [*([] if process is None else [process.A]), *self._forms()])
-        return self._predictor(found) if process or _convinces(found, self.best, held) else None
+        found = most_likely(data, [*([] if process is None else [process.A]), *self._forms()], self.seed)
+        return self._predictor(found) if _convinces(found, self.best, held) else None
 
     def _predictor(self, process: Process) -> Fitted:
         return predictor(process, self.seed)
@@ -127,12 +125,7 @@ def around(form: QuadraticForm, samples: Samples, seed: int) -> tuple[Fitted, fl
 def _glanced(samples: Samples, form: QuadraticForm, chart: Chart) -> list[Process]:
     """The most likely processes around a form after a few steps, from kernels of several lengths and noises."""
     start = replace(Process.start(samples, form.matrix, chart), moves=False)
-    lengths = 2 * len(start.view.scale)
-    seen = []
-    for length, noise in KERNELS:
-        logs = start.logs.clone()
-        logs[:lengths], logs[-1] = length, noise
-        seen.append(replace(start, logs=logs).refined(GLANCE))
+    seen = [start.with_kernel(*kernel).refined(GLANCE) for kernel in KERNELS]
     return sorted(seen, key=lambda p: p.loss)[:GO_ON]
 
 
@@ -146,9 +139,11 @@ def _errors(fitted: Fitted, samples: Samples) -> np.ndarray:
 
 
 def _convinces(process: Process, best: Fitted, held: Samples) -> bool:
-    """Whether its evidence is that of errors much smaller than those of the best so far on samples new to that one."""
-    share = min(1.0, float(_errors(best, held).mean()) / held.variance)
-    return process.evidence > MARGIN + math.log(1 / max(share, 1e-300)) / 2
+    """Whether its evidence is that of errors smaller than those of the best so far on samples new to that one."""
+    # A few samples that happen to be met say little: as many more are taken to be missed as by a constant.
+    errors, variance = _errors(best, held), process.view.size**2
+    share = min(1.0, (float(errors.sum()) + UNSEEN * variance) / ((len(held) + UNSEEN) * variance))
+    return process.evidence > math.log(1 / max(share, 1e-300)) / 2
 
 
 def _promising(errors: np.ndarray, before: np.ndarray, variance: float) -> bool:

@@ -138,10 +138,10 @@ def white_starts(n: int, count: int, seed: int) -> list[Start]:
     return chosen
 
 
-def distinct(starts: list[Start]) -> list[Start]:
+def distinct(starts: list[Start], near: float = SAME) -> list[Start]:
     """The starts without repetitions, the first of each kept."""
     kept: list[Start] = []
     for start in starts:
-        if all(form_distance(start.A, other.A) > SAME for other in kept):
+        if all(form_distance(start.A, other.A) > near for other in kept):
             kept.append(start)
     return kept

@@ -28,15 +28,15 @@ class Chart(enum.StrEnum):
         return 3 if self is Chart.LENGTHS else 2
 
     def __call__(self, gram: Tensor, unit: Tensor) -> Tensor:
-        """The coordinates ``(N, p(p+1)/2)`` of ``(N, p, p)``, with units of the squares of the vectors ``(p,)``."""
-        i, j = torch.triu_indices(len(unit), len(unit), 1, device=gram.device)
-        own = gram.diagonal(dim1=1, dim2=2) / unit
-        mixed = gram[:, i, j] / (unit[i] * unit[j]).sqrt()
+        """The coordinates ``(..., p(p+1)/2)`` of ``(..., p, p)``; units of the squares of the vectors ``(..., p)``."""
+        i, j = torch.triu_indices(gram.shape[-1], gram.shape[-1], 1, device=gram.device)
+        own = gram.diagonal(dim1=-2, dim2=-1) / unit
+        mixed = gram[..., i, j] / (unit[..., i] * unit[..., j]).sqrt()
         if self is Chart.PRODUCTS:
-            return torch.cat([own, mixed], 1)
+            return torch.cat([own, mixed], -1)
         size = (own.square() + SOFT**2) ** 0.25
         # Smooth where a length is zero: its sign is rounding there, as of momenta without mass.
-        return torch.cat([own / size, mixed / (size[:, i] * size[:, j])], 1)
+        return torch.cat([own / size, mixed / (size[..., i] * size[..., j])], -1)
 
 
 def kernel(a: Tensor, b: Tensor, logs: Tensor, degree: int) -> Tensor:
