@@ -320,6 +320,14 @@ def found():
     return gortho.discover(x, m**2, names=["E", "px", "py"], labels={"y": "m2"}, settings=TINY)
 
 
+def test_an_exact_law_is_quoted_with_the_digits_that_are_known():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2)) * [1e-8, 3]
+    y = (299792458.0 * x[:, 0]) ** 2 - x[:, 1] ** 2
+    told = str(gortho.discover(x, y, names=["t", "x"], settings=TINY, look_for="O"))
+    assert "that is, y = 8.98755e+16 t² - 1.00 x²\n" in told
+
+
 def test_a_discovery_tells_its_formula(found, tmp_path):
     assert found.formula.exact and str(found.formula).startswith("m2 = ")
     told = str(found)
