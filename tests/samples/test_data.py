@@ -305,6 +305,22 @@ def test_decimal_commas(tmp_path):
     read_fails(path, "decimal=';'", decimal=";")
 
 
+def test_a_line_of_units_below_the_header(tmp_path):
+    path = write_text(tmp_path / "a.csv", "a,b,y\nmm,mm,J\n1,2,3\n4,5,6\n")
+    read_fails(
+        path, "line 2", "'mm' is not a number", "the units of the columns, begin it with #, or drop it"
+    )
+    data = read(write_text(path, "a,b,y\n# mm,mm,J\n1,2,3\n4,5,6\n"))
+    assert data.X.tolist() == [[1, 2], [4, 5]]
+    read_fails(write_text(path, "a,b,y\n1,2,3\nx,y,z\n"), "line 3", "replace it by a number")
+
+
+def test_suffixes_of_plain_text_are_to_be_renamed(tmp_path):
+    path = write_text(tmp_path / "a.dat", "a b y\n1 2 3\n4 5 6\n")
+    read_fails(path, "'.dat', which is not read: rename it to .csv")
+    assert read(path.rename(tmp_path / "a.csv")).y.tolist() == [3, 6]
+
+
 def test_bars_between_columns(tmp_path):
     path = write_text(tmp_path / "a.csv", "a | b|y\n1|2|3\n4 |5|6\n")
     data = read(path)
