@@ -200,8 +200,9 @@ def outlier_notices(posed: Posed, kept: Posed) -> list[str]:
     largest = [f"{float(sizes.max()):.3g}" for sizes in (y, rest)]
     by = f": the largest |y| is {largest[0]}, and {largest[1]} without {them}" * (largest[0] != largest[1])
     return [
-        f"{count:,} of {len(y):,} samples{named} {are}, far from the y of others with such x{by}. {they} left out of fits, errors and "
-        f"verdict. Look at {them}: drop what is wrong, and give what is right its error (y_error) or weight."
+        f"{count:,} of {len(y):,} samples{named} {are}, far from the y of others with such x{by}. {they} left out of "
+        f"fits, errors and verdict. Look at {them}: drop what is wrong, and give what is right its error (y_error) or "
+        "weight."
     ]
 
 

@@ -19,9 +19,9 @@ from gortho.discovery.predictor import (
     Kind,
     Parts,
     _as_good,
-    mean_error,
     build_network,
     fit_network,
+    mean_error,
 )
 from gortho.discovery.projection import LEAST_DAMPING
 from gortho.discovery.spreads import BOOSTS
