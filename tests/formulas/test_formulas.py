@@ -468,6 +468,9 @@ def test_the_predictor_has_one_held_out_share(known):
     found = gortho.discover(x, y, y_error=sigma if known else None, settings=settings, errors="absolute")
     assert found.formula.far[0] == 0
     assert found.formula.predictor_unexplained == pytest.approx(found.peers[0].relative_mse, rel=1e-6)
+    assert found.evidence.own_unexplained == pytest.approx(
+        found.peers[0].relative_mse, rel=1e-6
+    )  # and in the reason
 
 
 def test_a_coefficient_that_may_be_zero_is_no_formula():
