@@ -218,6 +218,14 @@ def test_law_leaves_out_what_may_be_zero():
     assert form.law(half_widths=500 * half).count("²") == 2  # large terms stay, settled or not
 
 
+def test_law_leaves_out_mixed_terms_that_are_beyond_their_intervals_by_chance():
+    """Of exact data that were rounded, one of many mixed terms is: a term of 1e-6 is not to be quoted."""
+    form = QuadraticForm([[1, 1e-6], [1e-6, -1]])
+    assert form.law(half_widths=torch.full((2, 2), 0.7e-6)) == "q(x) = 1.00 x0² - 1.00 x1²"
+    assert "x0·x1" in form.law(half_widths=torch.full((2, 2), 1e-7))  # known, if small
+    assert "x0·x1" in QuadraticForm([[1, 0.1], [0.1, -1]]).law(half_widths=torch.full((2, 2), 0.07))
+
+
 ROUND_TRIPS = {
     "repr": lambda form: eval(repr(form)),
     "json": lambda form: QuadraticForm.from_json(form.to_json()),

@@ -139,7 +139,7 @@ def test_a_time_budget_thins_the_samples_once(tmp_path, monkeypatch):
     assert [n for n in found.notices if "subset" in n] == [
         "a random subset of 1000 of the 3000 rows is used (seed 0): the time budget is not enough for more"
     ]
-    assert "a time budget of 1 s is below the minimum, about 3 s" in found.notices
+    assert "the search has 1 s of the time budget, which is below the minimum, about 3 s" in found.notices
     enough = gortho.discover(x[:900], y[:900], settings=TINY, time_budget=30)
     assert enough.provenance.samples == 900 and not any("time budget" in n for n in enough.notices)
     np.savez(tmp_path / "a.npz", X=x, y=y)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 NO_MIXING = 2.5e-3
 #: … nor, where its error is known, one that may be zero and is below this fraction of the largest.
 SMALL_TERM = 0.1
+#: A mixed term that is so small in any units is not printed up to so many half widths of its interval either.
+BY_CHANCE = 2.0
 
 
 class Signature(NamedTuple):
@@ -231,7 +233,8 @@ class QuadraticForm(MatrixForm):
 
         Coefficients of order one have so many decimals, smaller ones as many significant digits and one more: units
         may make them small, but not unimportant. With ``half_widths`` (n, n) of the entries' intervals, small terms
-        whose interval holds zero are left out; without, mixed terms that are small in any units.
+        whose interval holds zero are left out, and mixed terms that are small in any units if one of twice the width
+        does; without, all of these.
 
         >>> QuadraticForm.minkowski(3, names=["E", "px", "py"]).law()
         'q(x) = 1.00 E² - 1.00 px² - 1.00 py²'
@@ -249,11 +252,15 @@ class QuadraticForm(MatrixForm):
         """The terms c x_i x_j of the law, i ≤ j, as (i, j, c), without those that `law` leaves out."""
         A = self._matrix
         size, largest = A.abs(), A.abs().max()
+        scale = A.diagonal().abs().sqrt()
+        mixes_little = (size < NO_MIXING * scale[:, None] * scale).fill_diagonal_(False)
         if half_widths is None:
-            scale = A.diagonal().abs().sqrt()
-            left_out = (size < NO_MIXING * scale[:, None] * scale).fill_diagonal_(False)
+            left_out = mixes_little
         else:
-            left_out = (size <= torch.as_tensor(half_widths)) & (size < SMALL_TERM * largest)
+            half = torch.as_tensor(half_widths)
+            left_out = (size <= half) & (size < SMALL_TERM * largest)
+            # Of many entries that are zero, a few are beyond their intervals by chance.
+            left_out |= mixes_little & (size <= BY_CHANCE * half)
         left_out |= size < min(self.tolerance, ZERO_TOLERANCE) * largest  # rounding, not eigenvalues
         pairs = [(i, j) for i, j in torch.triu_indices(self.n, self.n).T.tolist() if not left_out[i, j]]
         return [(i, j, float(A[i, j]) * (1 if i == j else 2)) for i, j in pairs]

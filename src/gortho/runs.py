@@ -19,6 +19,7 @@ from gortho.samples import DataError, Dataset, read
 from gortho.samples.called import together
 from gortho.samples.checks import variable_names
 from gortho.samples.door import as_targets
+from gortho.samples.errors import MissingError, listed
 from gortho.samples.sampling import choose
 from gortho.samples.spaces import apart, side_by_side
 from gortho.stored import plain
@@ -125,19 +126,24 @@ def read_for(
     given = (scalars or _columns(found, "scalars", file)) if needed else None
     if needed and given is None:
         raise DataError(f"the run was found with scalars, one row for each {needed}: name them by --scalars")
-    sizes = sizes_of(found)
-    data = read(
-        file,
-        x=x or _columns(found, "x", file),
-        y=y or _columns(found, "y", file),
-        scalars=given,
-        points=points or (1 if sizes else options["points"]),
-        output="class" if found.classes else found.output,
-        scalars_per_point=needed == "point",
-        targets=targets,
-        decimal=decimal,
-        dropna=dropna,
-    )
+    sizes, own = sizes_of(found), _columns(found, "x", file)
+    try:
+        data = read(
+            file,
+            x=x or own,
+            y=y or _columns(found, "y", file),
+            scalars=given,
+            points=points or (1 if sizes else options["points"]),
+            output="class" if found.classes else found.output,
+            scalars_per_point=needed == "point",
+            targets=targets,
+            decimal=decimal,
+            dropna=dropna,
+        )
+    except MissingError as error:
+        if x or own is None or error.name not in own:
+            raise
+        raise DataError(f"{error}. The run has x = {listed(own)}: name the right columns by --x") from None
     if sizes:
         return replace(data, X=side_by_side(apart(data.X, sizes))[0])
     n = len(found.names)

@@ -479,6 +479,15 @@ def test_predict_refuses(tmp_path, run, data):
     assert not out.exists()
 
 
+def test_other_names_of_columns_ask_for_the_right_ones(tmp_path, run):
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n1,2\n3,4\n")
+    names = ", ".join(map(repr, gortho.Discovery.load(run).names))
+    refused(
+        "predict", run, other, "--out", tmp_path / "p.csv", says=f"x = {names}: name the right columns by --x"
+    )
+
+
 def test_damaged_run(tmp_path, run, data):
     gortho.Discovery.load(run).save(tmp_path)
     (weights,) = tmp_path.glob("*.safetensors")
@@ -486,6 +495,12 @@ def test_damaged_run(tmp_path, run, data):
     weights.write_bytes(whole[: len(whole) // 2])
     refused("check", tmp_path, data, says=f"{weights.name} is damaged")
     weights.write_bytes(whole)
+    text = (tmp_path / "discovery.json").read_bytes()
+    (tmp_path / "discovery.json").write_bytes(text[:300] + b"\xff" + text[301:])
+    said = refused(
+        "check", tmp_path, data, says="damaged (UnicodeDecodeError): make it again, or copy it again"
+    )
+    assert len(said.stderr) < 300  # and not the whole file
     (tmp_path / "discovery.json").write_text("{}")
     refused("check", tmp_path, data, says="not a saved discovery")
 

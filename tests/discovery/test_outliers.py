@@ -1,5 +1,7 @@
 """Outliers: told apart, named, and left out; but not poles, not large targets, and nothing is found in noise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,9 @@ from helpers import normal
 import gortho
 from gortho.discovery.outliers import outliers
 from gortho.discovery.posed import Posed
+from gortho.discovery.predictor import exact_law, mean_error
 from gortho.discovery.targets import Errors
+from gortho.discovery.whole import from_all
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 
@@ -105,3 +109,37 @@ def test_the_tail_of_a_law_hides_outliers_that_reach_no_further():
     low = torch.argsort(y)[40:52]  # ordinary samples, moved into the tail
     y[low] = torch.linspace(0.2, 0.9, 12, dtype=y.dtype) * y.max()
     assert found_in(x, y) == []
+
+
+@pytest.mark.parametrize("row", [3, 10, 33])
+def test_one_wrong_digit_of_x_leaves_an_exact_law_exact(row):
+    """Its y is like others', and one such row made all numbers of the law wrong by percents."""
+    x = normal(300, 2, seed=11)
+    y = torch.einsum("ni,ij,nj->n", x, A, x)
+    x[row, 0] = 2.5 * x[row, 0] + 0.3
+    assert found_in(x, y) == [row]
+    found = gortho.discover(x, y, settings=TINY, look_for="O")
+    assert found.candidate.cosine(gortho.QuadraticForm(A)) > 1 - 1e-12
+    (note,) = [notice for notice in found.notices if "outlier" in notice]
+    assert f"number {row} of the samples" in note and "the largest |y|" not in note
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_far_sample_on_an_exact_law_is_no_outlier(seed):
+    x = normal(300, 2, seed=seed)
+    x[17] *= 200
+    assert found_in(x, torch.einsum("ni,ij,nj->n", x, A, x)) == []
+
+
+def test_wrong_validation_samples_do_not_spoil_an_exact_polynomial():
+    x = normal(300, 2, seed=3)
+    y = torch.einsum("ni,ij,nj->n", x, A, x)
+    posed = Posed.of(Samples(x[:, None], y), 0)
+    back = posed.frame.inverse
+    form = gortho.QuadraticForm(unit_form(back.mT @ A @ back))
+    y = posed.parts.validation.y.clone()
+    y[0] += 1
+    wrong = replace(posed.parts, validation=posed.parts.validation.with_targets(y, posed.parts.train.rep))
+    law = exact_law(form, posed.parts, 0)
+    for parts in (posed.parts, wrong):
+        assert mean_error(from_all(law, parts, 0).network, posed.parts.held_out) < 1e-24

@@ -303,12 +303,18 @@ def test_an_unknown_field_is_found():
     assert found.equivariance_error((v @ M.mT)[:9]) < 1e-10
 
 
-def test_a_form_that_stays_open_is_not_none():
+def test_a_form_that_stays_open_is_not_none(tmp_path):
     """A linear law about a point keeps every form: no form can be named, and none is ruled out."""
     x = normal(300, 3)
     y = 1.0 - 2 * x + 0.02 * normal(300, 3, seed=1)
     found = gortho.discover(x, y, "vector", settings=SMALL, look_for=["origin"])
     assert found.verdict is Verdict.UNDERDETERMINED and "so do other forms" in found.reason
+    # All that is said, and the predictor, are of the symmetry of the reason.
+    assert found.peers[0].relative_mse < 0.01 and found.defect.low == 0 and "broken by" not in str(found)
+    with pytest.warns(UserWarning, match="not accepted"):
+        assert np.abs(found.predict(x) - y.numpy()).max() < 0.2
+    again = Discovery.load(found.save(tmp_path / "run"))
+    assert str(again) == str(found) and found.to_html(tmp_path / "page.html").exists()
 
 
 def test_spaces_that_are_given():

@@ -320,6 +320,14 @@ def found():
     return gortho.discover(x, m**2, names=["E", "px", "py"], labels={"y": "m2"}, settings=TINY)
 
 
+def test_an_exact_law_is_quoted_with_the_digits_that_are_known():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2)) * [1e-8, 3]
+    y = (299792458.0 * x[:, 0]) ** 2 - x[:, 1] ** 2
+    told = str(gortho.discover(x, y, names=["t", "x"], settings=TINY, look_for="O"))
+    assert "that is, y = 8.98755e+16 t² - 1.00 x²\n" in told
+
+
 def test_a_discovery_tells_its_formula(found, tmp_path):
     assert found.formula.exact and str(found.formula).startswith("m2 = ")
     told = str(found)
@@ -460,6 +468,9 @@ def test_the_predictor_has_one_held_out_share(known):
     found = gortho.discover(x, y, y_error=sigma if known else None, settings=settings, errors="absolute")
     assert found.formula.far[0] == 0
     assert found.formula.predictor_unexplained == pytest.approx(found.peers[0].relative_mse, rel=1e-6)
+    assert found.evidence.own_unexplained == pytest.approx(
+        found.peers[0].relative_mse, rel=1e-6
+    )  # and in the reason
 
 
 def test_a_coefficient_that_may_be_zero_is_no_formula():

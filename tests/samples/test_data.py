@@ -1,5 +1,7 @@
 """Files and arrays as users have them: good ones are read exactly, bad ones are named precisely."""
 
+import errno
+import os
 import subprocess
 import sys
 import zipfile
@@ -303,6 +305,35 @@ def test_decimal_commas(tmp_path):
     path.write_text("a;b;y\n1,5;2;3\n4.5;5;6\n")
     read_fails(path, "line 3", "'4.5' is not a number", decimal=",")
     read_fails(path, "decimal=';'", decimal=";")
+
+
+def test_predictions_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    def full(self, path, **options):
+        path.write_text("y\n1.0\n")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    (tmp_path / "p.csv").write_text("before")
+    monkeypatch.setattr("pandas.DataFrame.to_csv", full)
+    with pytest.raises(OSError, match="what was there is kept"):
+        write(tmp_path / "p.csv", np.arange(3.0))
+    assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
+    assert (tmp_path / "p.csv").read_text() == "before"
+
+
+def test_a_line_of_units_below_the_header(tmp_path):
+    path = write_text(tmp_path / "a.csv", "a,b,y\nmm,mm,J\n1,2,3\n4,5,6\n")
+    read_fails(
+        path, "line 2", "'mm' is not a number", "the units of the columns, begin it with #, or drop it"
+    )
+    data = read(write_text(path, "a,b,y\n# mm,mm,J\n1,2,3\n4,5,6\n"))
+    assert data.X.tolist() == [[1, 2], [4, 5]]
+    read_fails(write_text(path, "a,b,y\n1,2,3\nx,y,z\n"), "line 3", "replace it by a number")
+
+
+def test_suffixes_of_plain_text_are_to_be_renamed(tmp_path):
+    path = write_text(tmp_path / "a.dat", "a b y\n1 2 3\n4 5 6\n")
+    read_fails(path, "'.dat', which is not read: rename it to .csv")
+    assert read(path.rename(tmp_path / "a.csv")).y.tolist() == [3, 6]
 
 
 def test_bars_between_columns(tmp_path):

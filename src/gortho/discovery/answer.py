@@ -222,8 +222,8 @@ def _errors(posed: Posed, c: Comparison, form: QuadraticForm | Symmetry) -> tupl
     w = torch.ones(len(everyone), dtype=everyone.y.dtype) if everyone.weights is None else everyone.weights
     mean = torch.tensordot(w / w.sum(), everyone.y, dims=1)
     share = 1.0 if test.weights is None else 1 / float(test.weights.mean())
-    # Of all samples, as in the reason: the same error is the same share in both.
-    variance = float(squared_errors(mean.expand_as(everyone.y), everyone).mean() / w.mean())
+    # Of all samples, as in the reason: the same error is the same share in both, also where few weights are large.
+    variance = share * float(squared_errors(mean.expand_as(everyone.y), everyone).mean())
     variance = max(variance, 1e-300)
     rows = []
     for model, name, note in _models(c, form):

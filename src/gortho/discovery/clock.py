@@ -23,7 +23,9 @@ def too_small(budget: float | None) -> list[str]:
     """A notice where a time budget is too small to be kept."""
     if budget is None or budget >= LEAST_BUDGET:
         return []
-    return [f"a time budget of {budget:.2g} s is below the minimum, about {LEAST_BUDGET:g} s"]
+    return [
+        f"the search has {budget:.2g} s of the time budget, which is below the minimum, about {LEAST_BUDGET:g} s"
+    ]
 
 
 def affordable(budget: float | None, rows: int) -> int:

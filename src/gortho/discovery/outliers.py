@@ -3,11 +3,13 @@
 The search is tamed against them, but neither predictors nor twins are, and a few gross errors can be most of the
 variance that shares are measured by. Outliers are few. They are far from a robust fit, by the errors of the others and
 by the spread of y, and their y is beyond that of all others. Where they lie tells nothing: samples that are far from
-every fit in one place, such as the pole of a law, or where a symmetry is broken, are no outliers.
+every fit in one place, such as the pole of a law, or where a symmetry is broken, are no outliers. Where a short
+polynomial is the law of all others to many digits, what is off it is an outlier whatever its y: a wrong digit of x.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -19,8 +21,8 @@ from torch import Tensor
 from gortho.discovery.looks import LAST, few_for
 from gortho.discovery.models import Invariants, coordinates
 from gortho.discovery.posed import Posed
-from gortho.discovery.predictor import Parts
-from gortho.discovery.projection import Projection, Solve
+from gortho.discovery.predictor import LAW, POLYNOMIAL_STEPS, Parts
+from gortho.discovery.projection import LEAST_DAMPING, Projection, Solve
 from gortho.discovery.result import Discovery
 from gortho.discovery.targets import Errors, prepared
 from gortho.nn.tuples import SOFT
@@ -41,6 +43,8 @@ MOST = 0.1
 TAMED, ROUNDS = 4.0, 10
 #: Quantiles of y that bound its usual values, of so many samples at most.
 USUAL, MANY = (0.02, 0.98), 100_000
+#: Off a polynomial that is the law of the others are samples with squared errors above this share of the spread of y.
+OFF = 1e-6
 #: Samples for each unknown of the fit, at least; and of all: fewer do not tell an outlier from the tail of a law.
 ROWS_FOR_UNKNOWN, FEWEST = 12, 100
 #: Neighbours of an outlier that are looked at; and the chance, by tests of where outliers are, that tells of a place.
@@ -59,6 +63,9 @@ def outliers(parts: Parts, A: Tensor, errors: Errors, seed: int) -> Tensor:
     whole = Samples.cat([parts.train, parts.validation, parts.held_out])
     seen, spread = len(parts.train) + len(parts.validation), _deviations(whole)
     none = np.zeros(len(whole), bool)
+    off = _off_the_law(whole, seen, A, seed)
+    if off is not None and (not off.any() or not _somewhere(A, whole, off)):
+        return torch.from_numpy(off)
     if seen < FEWEST or not bool((spread > _beyond(GROSS, spread)).any()):
         return torch.from_numpy(none)
     far, squares = _far(prepared(whole, Errors.ABSOLUTE), seen, A, seed)
@@ -76,6 +83,34 @@ def outliers(parts: Parts, A: Tensor, errors: Errors, seed: int) -> Tensor:
     if large.mean() > MOST or not _apart(spread, large) or (more.any() and _somewhere(A, whole, more)):
         return torch.from_numpy(gross)
     return torch.from_numpy(large)
+
+
+def _off_the_law(samples: Samples, seen: int, A: Tensor, seed: int) -> np.ndarray | None:
+    """Which samples are off a short polynomial that is the law of most of them; None if there is no such law."""
+    few, _ = few_for(samples.rows(slice(0, seen)), LAST)
+    spread = float(_deviations(few).median())
+    for degree in range(3):
+        projection = Projection(few, 0, few.weights, seed, degree=degree)
+        if projection.y.numel() < ROWS_FOR_UNKNOWN * projection.family.columns or not torch.linalg.det(A):
+            break
+        squares, form, before = _deviations(few), A, math.inf
+        for _ in range(ROUNDS):
+            at = projection.reweighted(_tamed(squares)).refine(form, POLYNOMIAL_STEPS, LEAST_DAMPING)
+            form, squares = at.A, _squares(projection, at, few)
+            typical = float(squares.median())
+            if typical < LAW * spread:
+                off = _squares(projection, at, samples) > OFF * spread
+                if float(off.double().mean()) <= MOST:
+                    return off.numpy()
+            if typical > before / 2:
+                break
+            before = typical
+    return None
+
+
+def _tamed(squares: Tensor) -> Tensor:
+    """Weights by which samples far from the last fit count less and less in the next."""
+    return (1 + squares / (TAMED**2 * squares.median().clamp_min(1e-300))) ** -2
 
 
 def _apart(squares: Tensor, found: np.ndarray) -> bool:
@@ -108,8 +143,7 @@ def _far(samples: Samples, seen: int, A: Tensor, seed: int) -> tuple[np.ndarray,
     projection = Projection(few, min(columns, seen // ROWS_FOR_UNKNOWN), few.weights, seed + 6, SOFT)
     squares = _deviations(few)  # before there is a fit
     for _ in range(ROUNDS):
-        weights = (1 + squares / (TAMED**2 * squares.median().clamp_min(1e-300))) ** -2
-        at = projection.reweighted(weights).solve(A)
+        at = projection.reweighted(_tamed(squares)).solve(A)
         squares = _squares(projection, at, few)
     prediction, y = projection.predict(at, samples), samples.y.reshape(len(samples), -1)
     # At the edge of the data a fit may leave the range of y.
@@ -163,10 +197,12 @@ def outlier_notices(posed: Posed, kept: Posed) -> list[str]:
         numbers = ", ".join(map(str, rows[:NAMED])) + ", …" * (len(rows) > NAMED)
         named = f" (number {numbers} of the samples used, counted from 0)"
     are, they, them = ("is an outlier", "It is", "it") if count == 1 else ("are outliers", "They are", "them")
+    largest = [f"{float(sizes.max()):.3g}" for sizes in (y, rest)]
+    by = f": the largest |y| is {largest[0]}, and {largest[1]} without {them}" * (largest[0] != largest[1])
     return [
-        f"{count:,} of {len(y):,} samples{named} {are}, far from the y of others with such x: the largest |y| is "
-        f"{float(y.max()):.3g}, and {float(rest.max()):.3g} without {them}. {they} left out of fits, errors and "
-        f"verdict. Look at {them}: drop what is wrong, and give what is right its error (y_error) or weight."
+        f"{count:,} of {len(y):,} samples{named} {are}, far from the y of others with such x{by}. {they} left out of "
+        f"fits, errors and verdict. Look at {them}: drop what is wrong, and give what is right its error (y_error) or "
+        "weight."
     ]
 
 

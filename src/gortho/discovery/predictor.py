@@ -143,7 +143,7 @@ def final_predictor(
     linear = linear_predictor(form, train, seed) if has_linear(form, train.rep) else None
     if linear is not None and (best is None or not _as_good(best.network, linear.network, held)):
         best = linear
-    if best is not None and _error(best.network, held) < NETWORK_FROM * held.variance:
+    if best is not None and mean_error(best.network, held) < NETWORK_FROM * held.variance:
         progress(1.0)
         return best
     options = {**train.network_options(), "width": 64, "depth": 2, "seed": seed}
@@ -162,7 +162,7 @@ def exact_law(form: QuadraticForm, parts: Parts, seed: int) -> Fitted | None:
     """The short polynomial that the law is, with its form, if it is one."""
     short = polynomial(form, parts, seed)
     held = parts.validation
-    return short if short is not None and _error(short.network, held) < LAW * held.variance else None
+    return short if short is not None and mean_error(short.network, held) < LAW * held.variance else None
 
 
 def polynomial(form: QuadraticForm, parts: Parts, seed: int, *, moves: bool = True) -> Fitted | None:
@@ -187,7 +187,7 @@ def polynomial(form: QuadraticForm, parts: Parts, seed: int, *, moves: bool = Tr
         fitted = solved(
             moved, train, projection, {"features": 1, "degree": degree, "seed": seed}, Kind.POLYNOMIAL
         )
-        error = _error(fitted.network, parts.validation)
+        error = mean_error(fitted.network, parts.validation)
         if best is None or error < NOTABLE * best[0]:
             best = error, fitted
         if best[0] < LAW * parts.validation.variance:
@@ -230,7 +230,8 @@ def solved(
     return Fitted(form, net, kind, options)
 
 
-def _error(net: EquivariantNet, samples: Samples) -> float:
+def mean_error(net: EquivariantNet, samples: Samples) -> float:
+    """The mean squared error of a predictor on samples, by their weights."""
     return float(squared_errors(predict(net, *samples.inputs), samples).mean())
 
 

@@ -81,7 +81,10 @@ def load(directory: Path) -> Discovery:
         content = json.loads(path.read_text(encoding="utf-8"))
         kind = content["format"]
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is not a saved discovery ({error!r})") from None
+        # The text of the error may hold the whole file.
+        raise ValueError(
+            f"{path} is not a saved discovery, or damaged ({type(error).__name__}): make it again, or copy it again"
+        ) from None
     if kind != FORMAT:
         raise ValueError(
             f"{path} is not a saved discovery of this version: {_writer(content)} wrote {kind!r}, and {FORMAT!r} is "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gortho.discovery.predictor import Fitted, Parts, solved
+from gortho.discovery.predictor import Fitted, Parts, mean_error, solved
 from gortho.discovery.projection import LEAST_DAMPING, Projection
 from gortho.forms import QuadraticForm
 from gortho.samples.values import Samples
@@ -13,12 +13,15 @@ from gortho.samples.values import Samples
 ROOM = 20_000_000
 #: Steps of the form: the one from fewer samples is near.
 STEPS = 4
+#: More samples that raise the error of those fitted before by this factor have wrong ones among them.
+SPOILT = 4.0
 
 
 def from_all(fitted: Fitted, parts: Parts, seed: int) -> Fitted:
     """The same polynomial with the form that training and validation samples tell together.
 
-    Under noise this is the estimate of least error: the choice of the polynomial took fewer samples.
+    Under noise this is the estimate of least error: the choice of the polynomial took fewer samples. The first one
+    stays where validation samples are wrong, since an exact law shows it: the error of the training samples grows.
     """
     data = Samples.cat([parts.train, parts.validation])
     degree = fitted.options["degree"]
@@ -31,4 +34,7 @@ def from_all(fitted: Fitted, parts: Parts, seed: int) -> Fitted:
     if moved.signature != fitted.form.signature:
         return fitted
     options = {"features": 1, "degree": degree, "seed": seed}
-    return replace(solved(moved, data, projection, options, fitted.kind), ended=fitted.ended)
+    whole = solved(moved, data, projection, options, fitted.kind)
+    if mean_error(whole.network, parts.train) > SPOILT * mean_error(fitted.network, parts.train):
+        return fitted
+    return replace(whole, ended=fitted.ended)

@@ -73,6 +73,7 @@ def of_all(problem: Problem, formula: Formula) -> Formula:
     if formula.far[0]:
         return formula
     every = Samples.cat([problem.train, problem.validation, problem.held_out])
-    share = _variance(problem.held_out) / _variance(every)
+    of_weights = float(_weighted(problem.held_out)[0].mean() / _weighted(every)[0].mean())
+    share = of_weights * _variance(problem.held_out) / _variance(every)
     own, other = share * formula.unexplained, share * formula.predictor_unexplained
     return replace(formula, unexplained=own, predictor_unexplained=other)

@@ -295,7 +295,7 @@ class Formula:
 
     def lines(self) -> list[str]:
         """The formula, its error bars, and how good it is, in lines."""
-        from gortho.formulas.writing import lines
+        from gortho.formulas.telling import lines
 
         return lines(self)
 

@@ -6,8 +6,8 @@ import math
 import re
 from dataclasses import dataclass
 
-from gortho.forms import WORD, coefficient, set_off
-from gortho.formulas.values import MOST_LEFT, Factor, Formula, Monomial, Term, Weights
+from gortho.forms import WORD, set_off
+from gortho.formulas.values import Factor, Formula, Monomial, Term, Weights
 from gortho.reps import as_rep
 
 #: A number whose error is below this share of it is written without it, to six digits at most.
@@ -277,68 +277,3 @@ def latex(formula: Formula) -> str:
     """The formula in LaTeX."""
     relation = "=" if _holds(formula) else "\\approx"
     return f"{symbol(formula.target)} {relation} {_written(formula, LATEX)}"
-
-
-def errors(formula: Formula) -> str:
-    """Half 95 % intervals of the coefficients, and of the numbers inside functions, in the order of the formula."""
-    found = []
-    for term in formula.terms:
-        if math.isfinite(term.error):
-            found.append((term.error, term.coefficient))
-        found += [(f.shape_error, f.shape) for f in term.monomials[0].factors if f.shape is not None]
-    if found and all(half <= NO_ERROR * abs(value) for half, value in found):
-        return f"below {NO_ERROR:.0e} of each number"
-    return ", ".join(f"{half:.1g}" for half, _ in found)
-
-
-def quality(formula: Formula) -> str:
-    """How good it is, in words."""
-    own, other = formula.unexplained, formula.predictor_unexplained
-    if formula.exact:
-        return "leaves nothing of the held-out variance but rounding"
-    compared = f"{own:.2g} of the held-out variance, the predictor {other:.2g}"
-    count, held_out = formula.far
-    if count:
-        compared += f", without {count} of {held_out} samples, which are far from both"
-    if formula.holds:
-        return f"leaves {compared}"
-    kind = "an approximation only"
-    if formula.within and formula.unexplained <= MOST_LEFT:
-        kind = f"an interpolation with {formula.numbers} numbers"
-    return f"{kind}: leaves {compared}"
-
-
-def in_coordinates(formula: Formula) -> str:
-    """A power of one vector's square with the coefficient inside: "mass = √(1.00 E² - 0.0900 p²)"; "" for others."""
-    (term, *others), symmetry = formula.terms, formula.symmetry
-    form, (monomial, *_) = symmetry.form, term.monomials
-    functions = [f for f in monomial.factors if f.kind != "scalar"]
-    if others or term.summed or len(functions) != 1 or formula.points > 1 or not symmetry.plain:
-        return ""
-    factor, c = functions[0], term.coefficient
-    if factor.kind != "power" or factor.shape or factor.absolute or monomial.legs or monomial.term:
-        return ""
-    scale = c if factor.power == 1 else abs(c) ** (1 / factor.power)
-    inside = ""
-    for i, j, value in form.terms():
-        sign = ("-" if scale * value < 0 else "") if not inside else (" - " if scale * value < 0 else " + ")
-        one, other = (set_off(form.names[k]) for k in (i, j))
-        inside += f"{sign}{coefficient(abs(scale * value), 2)} {f'{one}²' if i == j else f'{one}·{other}'}"
-    writer = Writer(formula, TEXT)
-    scalars = [writer.factor(f) for f in monomial.factors if f.kind == "scalar"]
-    inside = f"({inside})" if scalars and factor.power == 1 else inside
-    written = TEXT.product([*scalars, TEXT.power(inside, factor.power, bracket=True)])
-    return f"{set_off(formula.target)} = {'-' if c < 0 and factor.power != 1 else ''}{written}"
-
-
-def lines(formula: Formula) -> list[str]:
-    """The formula and what is to be said of it."""
-    found = [str(formula), f"± 95 %: {errors(formula)}; {quality(formula)}"]
-    if formula.left_out:
-        found.append(f"fitted without {formula.left_out} of {formula.samples} samples, which are far from it")
-    expanded = in_coordinates(formula)
-    if expanded:
-        found.append(f"that is, {expanded}")
-    if formula.rivals:
-        found.append(f"these samples do not tell it from one with {', or '.join(formula.rivals)}")
-    return found

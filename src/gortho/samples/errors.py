@@ -12,6 +12,14 @@ class DataError(ValueError):
     """The data cannot be used as they are; the message names the offending value and the fix."""
 
 
+class MissingError(DataError):
+    """A column or an array is not there; ``name`` is what was looked for."""
+
+    def __init__(self, message: str, name: str = ""):
+        super().__init__(message)
+        self.name = name
+
+
 class DataNotice(UserWarning):
     """Category under which the notices of a dataset may be issued as warnings."""
 
@@ -31,9 +39,9 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(repr(name) for name in names[:SHOWN]) + more
 
 
-def missing(what: str, name: str, available: Sequence[str]) -> DataError:
+def missing(what: str, name: str, available: Sequence[str]) -> MissingError:
     """The error for a column or array that is not there, with the nearest names that are."""
     lower = {other.lower(): other for other in available}
     near = [lower[match] for match in difflib.get_close_matches(name.lower(), lower, cutoff=0.5)]
     hint = f"did you mean {listed(near)}? " if near else ""
-    return DataError(f"there is no {what} {name!r}: {hint}available: {listed(available) or 'none'}")
+    return MissingError(f"there is no {what} {name!r}: {hint}available: {listed(available) or 'none'}", name)

@@ -14,7 +14,7 @@ import numpy as np
 from . import checks, tables
 from .chunks import Chunks
 from .containers import hdf5_chunks, npz_chunks, read_hdf5, read_npz
-from .errors import DataError
+from .errors import DataError, MissingError
 from .kinds import Kind, kind_of
 from .raw import Raw
 from .sampling import Limits, available_memory
@@ -130,6 +130,8 @@ def named(path: Path) -> Iterator[None]:
     """Within: errors about data name the file."""
     try:
         yield
+    except MissingError as error:
+        raise MissingError(f"{path.name}: {error}", error.name) from None
     except DataError as error:
         raise DataError(f"{path.name}: {error}") from None
     except MemoryError:

@@ -42,6 +42,8 @@ KINDS = {
     ".xlsx": Kind("an Excel workbook", ZIP, lambda path, _: excel_table(path)),
     ".root": Kind("a ROOT file", (b"root",), lambda path, _: root_table(path)),
 }
+#: Suffixes of tables of text that may be anything else as well.
+PLAIN = (".txt", ".dat", ".asc")
 #: How files begin that are often named wrongly: what they look like, and what to do.
 LOOKS = [
     (ZIP[0], "a zip archive such as .npz or .xlsx", "rename it to .npz or .xlsx, whichever it is"),
@@ -69,6 +71,8 @@ def kind_of(path: Path) -> Kind:
     kind = KINDS.get(suffix)
     if kind is None or (packed and kind is not TEXT):
         fix = "decompress it" if kind is not None else f"use {', '.join(KINDS)}, .csv.gz"
+        if suffix in PLAIN:
+            fix = "rename it to .csv, whatever separates its columns"
         raise DataError(
             f"{path.name} has the suffix {''.join(path.suffixes[-2:])!r}, which is not read: {fix}"
         )

@@ -249,7 +249,7 @@ def _explain(layout: Layout, columns: list[str], rows: int | None = None) -> Non
     header = layout.header
     wanted = [(header.index(name), name) for name in columns]
     below = (found for found in _cells(layout.path, layout.delimiter) if found[0] > layout.skip)
-    for line, cells in itertools.islice(below, rows):
+    for number, (line, cells) in enumerate(itertools.islice(below, rows)):
         if len(cells) != len(header):
             raise DataError(
                 f"line {line} has {len(cells)} cells and the header has {len(header)}: give each line as many"
@@ -259,6 +259,8 @@ def _explain(layout: Layout, columns: list[str], rows: int | None = None) -> Non
             if cell.lower() in READABLE or _is_number(cell, layout.decimal):
                 continue
             fix = "replace it by a number, or drop the line, or the column by drop="
+            if number == 0 and not any(_is_number(cells[p], layout.decimal) for p, _ in wanted):
+                fix = "where the line has the units of the columns, begin it with #, or drop it"
             if DECIMAL_COMMA.fullmatch(cell):
                 fix = "it has a decimal comma: say so by decimal=','"
             if THOUSANDS.fullmatch(cell) or (

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from gortho.files import whole
+
 from .errors import DataError
 
 SUFFIXES = (".npz", ".csv", ".tsv", ".parquet", ".h5", ".hdf5")
@@ -38,13 +40,20 @@ def write(
 
     One name for several values stands for name_0, name_1, ...
     """
-    more = more or {}
     path = check_writable(path)
-    suffix = path.suffix.lower()
+    with whole(path) as place:  # half a file of predictions looks like all of them
+        _write(place, path.suffix.lower(), y, columns, more or {})
+    return path
+
+
+def _write(
+    path: Path, suffix: str, y: np.ndarray, columns: Sequence[str], more: Mapping[str, np.ndarray]
+) -> None:
     if suffix == ".npz":
         arrays: dict[str, Any] = {"y": y, **more}
-        np.savez(path, **arrays)
-        return path
+        with path.open("wb") as file:
+            np.savez(file, **arrays)
+        return
     if suffix in (".h5", ".hdf5"):
         import h5py
 
@@ -52,7 +61,7 @@ def write(
             file["y"] = y.astype(object) if y.dtype.kind == "U" else y
             for name, values in more.items():
                 file[name] = values
-        return path
+        return
     import pandas as pd
 
     flat = np.asarray(y).reshape(len(y), -1)
@@ -63,4 +72,3 @@ def write(
         table.to_parquet(path, index=False)
     else:
         table.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")
-    return path

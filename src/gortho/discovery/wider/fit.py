@@ -19,9 +19,9 @@ from gortho.discovery.predictor import (
     Kind,
     Parts,
     _as_good,
-    _error,
     build_network,
     fit_network,
+    mean_error,
 )
 from gortho.discovery.projection import LEAST_DAMPING
 from gortho.discovery.spreads import BOOSTS
@@ -47,7 +47,7 @@ def wide_predictor(end: End, parts: Parts, *, steps: int, seed: int, clock: Cloc
     for degree, view in enumerate(polynomials(rows, claim, seed)):
         at = view.refine(end.theta, POLYNOMIAL_STEPS, LEAST_DAMPING)
         one = _linear(view, at.A, train, {"features": 1, "degree": degree, "seed": seed}, Kind.POLYNOMIAL)
-        if best is None or _error(one.network, held) < _error(best.network, held):
+        if best is None or mean_error(one.network, held) < mean_error(best.network, held):
             best = one
         if end.degree == degree:
             return best

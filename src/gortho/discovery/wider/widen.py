@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gortho.discovery.answer import provenance, with_few
+from gortho.discovery.answer import provenance
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import SIGNIFICANCE
 from gortho.discovery.find import SEARCH_SAMPLES, VALIDATION_SAMPLES, FoundForm
@@ -111,7 +111,10 @@ def widen(
     if accepted is not None:
         return wider_answer(found, samples, posed, plain, accepted, told, seed, clock)
     better = [trial for trial in trials if _beats(trial, plain, parts.held_out)]
-    opened = _open(found, better, posed, tolerance)
+    left_open = _left_open(better, tolerance)
+    opened = found
+    if left_open is not None:  # its law, its errors and its predictor go with its reason
+        opened = wider_answer(found, samples, posed, plain, left_open, (), seed, clock)
     if not ends:
         return opened
     left = ", ".join(f"{end.claim.name} {percent(end.error / parts.validation.variance)}" for end in ends)
@@ -128,20 +131,13 @@ def widen(
     )
 
 
-def _open(found: Discovery, trials: list[Trial], posed: Posed, tolerance: float) -> Discovery:
-    """The discovery, no longer NONE where a wider symmetry explains all that free models do, but is not pinned down."""
+def _left_open(trials: list[Trial], tolerance: float) -> Trial | None:
+    """The first wider symmetry that explains all that free models do, but is not pinned down, if there is one."""
     for trial in trials:
         broken = trial.evidence.broken
         if trial.verdict is Verdict.UNDERDETERMINED and (broken is None or broken.gain <= tolerance):
-            return replace(
-                found,
-                verdict=Verdict.UNDERDETERMINED,
-                reason=trial.reason,
-                advice=trial.advice,
-                confidence=0.0,
-                notices=with_few(found, trial.evidence, posed),
-            )
-    return found
+            return trial
+    return None
 
 
 def _searched(

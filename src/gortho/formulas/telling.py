@@ -1,0 +1,90 @@
+"""What is said of a formula: errors of its numbers, how good it is, and the law in the given coordinates."""
+
+from __future__ import annotations
+
+import math
+
+from gortho.forms import coefficient, set_off
+from gortho.formulas.values import MOST_LEFT, Formula
+from gortho.formulas.writing import NO_ERROR, TEXT, Writer, number
+
+
+def errors(formula: Formula) -> str:
+    """Half 95 % intervals of the coefficients, and of the numbers inside functions, in the order of the formula."""
+    if _without_error(formula):
+        return f"below {NO_ERROR:.0e} of each number"
+    return ", ".join(f"{half:.1g}" for half, _ in _halves(formula))
+
+
+def _halves(formula: Formula) -> list[tuple[float, float]]:
+    """Half 95 % intervals, and the numbers that they belong to."""
+    found = []
+    for term in formula.terms:
+        if math.isfinite(term.error):
+            found.append((term.error, term.coefficient))
+        found += [(f.shape_error, f.shape) for f in term.monomials[0].factors if f.shape is not None]
+    return found
+
+
+def _without_error(formula: Formula) -> bool:
+    """Whether all numbers are known to as many digits as are written."""
+    found = _halves(formula)
+    return bool(found) and all(half <= NO_ERROR * abs(value) for half, value in found)
+
+
+def quality(formula: Formula) -> str:
+    """How good it is, in words."""
+    own, other = formula.unexplained, formula.predictor_unexplained
+    if formula.exact:
+        return "leaves nothing of the held-out variance but rounding"
+    compared = f"{own:.2g} of the held-out variance, the predictor {other:.2g}"
+    count, held_out = formula.far
+    if count:
+        compared += f", without {count} of {held_out} samples, which are far from both"
+    if formula.holds:
+        return f"leaves {compared}"
+    kind = "an approximation only"
+    if formula.within and formula.unexplained <= MOST_LEFT:
+        kind = f"an interpolation with {formula.numbers} numbers"
+    return f"{kind}: leaves {compared}"
+
+
+def in_coordinates(formula: Formula) -> str:
+    """A power of one vector's square with the coefficient inside: "mass = √(1.00 E² - 0.0900 p²)"; "" for others."""
+    (term, *others), symmetry = formula.terms, formula.symmetry
+    form, (monomial, *_) = symmetry.form, term.monomials
+    functions = [f for f in monomial.factors if f.kind != "scalar"]
+    if others or term.summed or len(functions) != 1 or formula.points > 1 or not symmetry.plain:
+        return ""
+    factor, c = functions[0], term.coefficient
+    if factor.kind != "power" or factor.shape or factor.absolute or monomial.legs or monomial.term:
+        return ""
+    scale = c if factor.power == 1 else abs(c) ** (1 / factor.power)
+    inside = ""
+    for i, j, value in form.terms():
+        sign = ("-" if scale * value < 0 else "") if not inside else (" - " if scale * value < 0 else " + ")
+        one, other = (set_off(form.names[k]) for k in (i, j))
+        size = abs(scale * value)
+        written = coefficient(size, 2)
+        # To be quoted: c² in metres and seconds has more digits than two.
+        if _without_error(formula) and abs(float(written) - size) > NO_ERROR * size:
+            written = number(size)
+        inside += f"{sign}{written} {f'{one}²' if i == j else f'{one}·{other}'}"
+    writer = Writer(formula, TEXT)
+    scalars = [writer.factor(f) for f in monomial.factors if f.kind == "scalar"]
+    inside = f"({inside})" if scalars and factor.power == 1 else inside
+    written = TEXT.product([*scalars, TEXT.power(inside, factor.power, bracket=True)])
+    return f"{set_off(formula.target)} = {'-' if c < 0 and factor.power != 1 else ''}{written}"
+
+
+def lines(formula: Formula) -> list[str]:
+    """The formula and what is to be said of it."""
+    found = [str(formula), f"± 95 %: {errors(formula)}; {quality(formula)}"]
+    if formula.left_out:
+        found.append(f"fitted without {formula.left_out} of {formula.samples} samples, which are far from it")
+    expanded = in_coordinates(formula)
+    if expanded:
+        found.append(f"that is, {expanded}")
+    if formula.rivals:
+        found.append(f"these samples do not tell it from one with {', or '.join(formula.rivals)}")
+    return found
