@@ -311,6 +311,7 @@ def test_from_file_to_predictions(client, tmp_path):
     assert (result["verdict"], result["group"], result["samples"]) == ("FOUND", "O(1,1)", 200)
     assert result["command"] == "gortho discover law.csv --x t,s --y y --effort quick"
     assert result["headline"] in client.get(f"/runs/{run}/report.html").text
+    assert result["formula"]["text"].startswith("y = ") and result["beside"] == []
 
     report = client.get(f"/runs/{run}/report.html")
     assert "script-src" not in guard.REPORT_POLICY

@@ -63,7 +63,7 @@ def test_a_constant_vector_is_told():
 def test_the_right_one_of_two_vectors_is_told(tmp_path):
     x, q = samples(14, shape=(2, 3))
     found = broken(x, q + x[:, 1, 0])
-    assert found.violation.vector == 1 and angle(found, [1, 0, 0]) < 4 and "of vector 1" in found.reason
+    assert found.violation.vector == 1 and angle(found, [1, 0, 0]) < 4 and "of vector 2" in found.reason
     assert gortho.Discovery.load(found.save(tmp_path / "run")).violation == found.violation
 
 

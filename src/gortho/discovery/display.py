@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gortho.discovery.words import named
+from gortho.discovery.words import where
 from gortho.forms import QuadraticForm
 from gortho.formulas.symbols import expression
 from gortho.formulas.values import Formula
@@ -154,8 +154,8 @@ def as_html(found: Any) -> str:
         rows.append(f"<p>{label}: {html.escape(law)} [{html.escape(found.group_of_law)}]</p>")
     if found.formula is not None:
         first, *more = found.formula.lines()
-        said = [f"where {', and '.join(told)}"] if (told := named(found.formula)) else []
-        rows.append("<p>formula: " + "<br>".join(map(html.escape, [first, *said, *more])) + "</p>")
+        told = [first, *where(found.formula), *more]
+        rows.append("<p>formula: " + "<br>".join(map(html.escape, told)) + "</p>")
     if found.candidate is not None:
         rows.append(_matrix("A", found.candidate.matrix.numpy(), _half(found), found.names))
     if found.skew is not None:

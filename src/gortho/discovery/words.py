@@ -52,6 +52,18 @@ def named(formula: Formula) -> list[str]:
     return told + [f"{name} is the direction {in_words(s, names)}" for name, s in directions]
 
 
+def where(formula: Formula) -> list[str]:
+    """The same as a line, if there is anything."""
+    told = named(formula)
+    return [f"where {', and '.join(told)}"] if told else []
+
+
+def beside(found: Discovery) -> list[str]:
+    """What there is to say of the symmetry, and of the names in the formula, beside the law."""
+    told = [] if found.formula is None else where(found.formula)
+    return told + ([] if found.wider is None else found.wider.lines(found.interval_factor))
+
+
 def text(found: Discovery) -> str:
     """The whole answer, in lines."""
     lines = [f"{found.verdict.name}: {headline(found)}"]
@@ -62,8 +74,7 @@ def text(found: Discovery) -> str:
         lines.append(f"  {_eigenvalues(found)}")
     if found.formula is not None:
         first, *more = found.formula.lines()
-        if said := named(found.formula):
-            more = [f"where {', and '.join(said)}", *more]
+        more = where(found.formula) + more
         lines += [sentences(f"  formula: {first}"), *(sentences(f"    {line}") for line in more)]
     if found.wider is not None:
         lines += [sentences(f"  {line}") for line in found.wider.lines(found.interval_factor)]

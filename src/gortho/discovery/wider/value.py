@@ -64,6 +64,7 @@ class Wider:
             share = f"explains {percent(self.explains)} of the variance that O(A) alone does not"
             found = [f"{self.claim}: {share}"]
         if len(self.symmetry.forms) > 1:
+            found.append(f"the law is the form of {self._vectors(self.output_space)}")
             found += [
                 f"the form of {self._vectors(place)}: {form}"
                 for place, form in enumerate(self.symmetry.forms)
