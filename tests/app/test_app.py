@@ -311,6 +311,7 @@ def test_from_file_to_predictions(client, tmp_path):
     assert (result["verdict"], result["group"], result["samples"]) == ("FOUND", "O(1,1)", 200)
     assert result["command"] == "gortho discover law.csv --x t,s --y y --effort quick"
     assert result["headline"] in client.get(f"/runs/{run}/report.html").text
+    assert result["formula"]["text"].startswith("y = ") and result["beside"] == []
 
     report = client.get(f"/runs/{run}/report.html")
     assert "script-src" not in guard.REPORT_POLICY
@@ -348,6 +349,7 @@ def test_a_stopped_search_hands_over_the_best_so_far(tmp_path):
     options = {"x": ["X"], "y": ["y"], "effort": "quick"}
     result = tasks.discover(watch, file=str(tmp_path / "a.npz"), folder=str(tmp_path), asked=options)
     assert result["verdict"] == "UNDERDETERMINED" and "interrupted" in result["reason"] and result["law"]
+    assert "time budget" in result["advice"] and "--" not in result["advice"]  # no options on the page
     assert seen[0] == "reading" and seen[-1] == tasks.WRITING and (tmp_path / "run.zip").is_file()
 
 

@@ -162,6 +162,7 @@ def test_from_upload_to_download(page, downloads, tmp_path):
         and page.title == "FOUND · gortho"
     )
     assert element(page, "law").text.startswith("q(x) = ") and "O(1,1)" in element(page, "tiles").text
+    assert element(page, "formula").text.startswith("y = ")
     assert page.switch_to.active_element == element(page, "answer-title")
     looks_right(page)
 
@@ -253,6 +254,7 @@ def test_by_keyboard_alone(page, tmp_path):
     assert shown(page, "answer", "ask-error") == "answer"
     assert "UNDERDETERMINED" in element(page, "badge").text
     assert "interrupted" in element(page, "reason").text
+    assert element(page, "law").text.startswith("Best candidate, not accepted: q(x) = ")
 
 
 VECTORS = [

@@ -8,8 +8,12 @@ import pytest
 import gortho
 from gortho import QuadraticForm, Settings, Symmetry
 from gortho.discovery.display import symbol
+from gortho.discovery.page import report_data
+from gortho.discovery.wider.value import Wider
 from gortho.forms import set_off
 from gortho.formulas.values import Factor, Formula, Monomial, Term
+from gortho.report.data import Peer
+from gortho.report.words import percent
 
 TINY = Settings(starts=2, generations=0, finalists=1, refits=2, predictor_steps=20)
 
@@ -115,3 +119,68 @@ def test_names_that_are_no_words_are_set_off(name, factor):
     assert set_off(name) == factor
     law = QuadraticForm([[1, 0.5], [0.5, 1]], names=[name, "q"]).law()
     assert law == f"q(x) = 0.89 {factor}² + 0.89 {factor}·q + 0.89 q²"
+
+
+def widened(found, symmetry, **more):
+    """The discovery with another symmetry, as if that had been found."""
+    return replace(found, wider=Wider(symmetry, "more than a form", None, **more))
+
+
+def test_forms_of_several_spaces_are_all_told(found):
+    other = QuadraticForm.euclidean(2)
+    both = widened(found, Symmetry([found.candidate, other], spaces=[0, 1]))
+    text = both.latex(of="q")
+    assert text.startswith("q_{1}(x) = ") and "q_{2}(x) = 1.00" in text
+    assert "the form of x2: " in both._repr_html_() and "the form of x2: " in str(both)
+    data = report_data(both)
+    assert data.group_name == "O(1,1) × O(2)" and data.kept == "all forms"
+
+
+def test_names_of_a_formula_are_told_wherever_it_is(found):
+    along = Symmetry(found.candidate, directions=[[0.0, 2.0]])
+    law = replace(found.formula, symmetry=along, vectors=("x", "b"))
+    broken = replace(widened(found, along, angle_errors=(0.5,)), formula=law)
+    for text in (str(broken), broken._repr_html_()):
+        assert "where b is the direction (0.00, 1.00)" in text
+    data = report_data(broken)
+    assert data.formula.named == ["b is the direction (0.00, 1.00)"] and data.kept == "q and the direction"
+    assert data.residual == along.residual_name != data.group_name
+    about = replace(
+        found, formula=replace(found.formula, symmetry=Symmetry(found.candidate, origin=[0.5, 2.0]))
+    )
+    assert "where c is the origin (0.5, 2)" in str(about) and "where" not in str(found)
+
+
+def test_a_line_tells_what_print_does(found):
+    axial = widened(found, Symmetry(found.candidate), odd=True)
+    assert "with an axial output" in repr(axial)
+    along = Symmetry(found.candidate, directions=[[0.0, 2.0]])
+    once = replace(widened(found, along, angle_errors=(0.5,), origin_errors=(0.1, 0.1)), refits=1)
+    assert "±" not in once.headline() and "nan" not in str(once)  # one refit tells no error
+
+
+def test_print_and_pages_are_as_sure(found):
+    for confidence, told in ((0.9929, "above 99 %"), (0.99, "99 %"), (0.914, "91 %")):
+        sure = replace(found, confidence=confidence)
+        assert f"(confidence {told})" in sure.headline()
+        assert percent(confidence).replace("> ", "above ").replace("%", " %") == told
+
+
+def test_classes_are_told_as_such(found):
+    peers = (Peer("network", 7.85e-06, 7.7e-06, 10),)
+    labelled = replace(found, classes=("near", "far"), output="scalar + scalar", peers=peers, held_out=None)
+    assert report_data(labelled).output == "class: near, far"
+    assert "(below 0.01 % of that of class frequencies)" in str(labelled)
+
+
+def test_invariants_say_what_they_are_for(found, nothing):
+    about = widened(found, Symmetry(found.candidate, origin=[0.5, 2.0]))
+    with pytest.raises(ValueError, match=r"one form alone, not for O\(1,1\) about"):
+        about.invariants([[1.0, 2.0]])
+    with pytest.raises(ValueError, match="not for the verdict UNDERDETERMINED"):
+        nothing.invariants([[1.0, 2.0]])
+
+
+def test_predict_names_the_place_that_is_missing(found):
+    with pytest.raises(ValueError, match=r"x holds 1 value\(s\) .* nan at index \(1, 1\)"):
+        found.predict([[1.0, 2.0], [1.0, np.nan]])

@@ -801,3 +801,12 @@ def test_no_law_leaves_the_ends_as_they_are():
     parts, _, found = equally_good(dataclasses.replace(task, y=task.y.abs().sqrt()), [0.5, 0.5])
     left, law = _by_law(found, None, parts, 0)
     assert left is found and law is None
+
+
+@pytest.mark.parametrize("points", [1, 2])
+def test_vectors_that_are_zero_or_equal_do_not_end_the_search(points):
+    """A direction of zero has no number: one row at the origin, or of two equal vectors, is a row like others."""
+    x = torch.randn(300, points, 3, dtype=torch.float64, generator=random_generator(0))
+    x[7] = 0.0 if points == 1 else x[7, :1]
+    starts = cone_starts(Samples(x, (x[:, 0] - x[:, 1:].sum(1)).norm(dim=1, keepdim=True)))
+    assert starts and all(bool(start.A.isfinite().all()) for start in starts)

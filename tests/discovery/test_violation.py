@@ -63,7 +63,7 @@ def test_a_constant_vector_is_told():
 def test_the_right_one_of_two_vectors_is_told(tmp_path):
     x, q = samples(14, shape=(2, 3))
     found = broken(x, q + x[:, 1, 0])
-    assert found.violation.vector == 1 and angle(found, [1, 0, 0]) < 4 and "of vector 1" in found.reason
+    assert found.violation.vector == 1 and angle(found, [1, 0, 0]) < 4 and "of vector 2" in found.reason
     assert gortho.Discovery.load(found.save(tmp_path / "run")).violation == found.violation
 
 
@@ -169,3 +169,11 @@ def test_errors_that_would_account_for_what_is_left_over():
     size = float(re.search(r"Errors of y of about ([\d.]+) would account", found.advice)[1])
     assert 1.5 < size < 2.5
     assert gortho.discover(x, q + noise, settings=SMALL, y_error=size).verdict is Verdict.FOUND
+
+
+def test_samples_do_not_settle_what_noise_does_not_blur():
+    """A sum of x xᵀ is what it is whatever the form, however many samples there are."""
+    x = np.random.default_rng(0).normal(size=(300, 2, 3))
+    found = gortho.discover(x, np.einsum("npi,npj->nij", x, x), output="bilinear", settings=SMALL)
+    assert found.verdict is Verdict.UNDERDETERMINED and "may not depend on the form" in found.advice
+    assert "would settle it" not in found.advice and "Least is known" in found.advice

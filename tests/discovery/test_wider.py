@@ -582,3 +582,16 @@ def test_forms_of_spaces_are_found_from_wrong_signatures(seed):
     task = broken("dimensions", seed, samples=1_200)
     found = gortho.discover(task.x, task.y, settings=SMALL)
     assert found.verdict is Verdict.FOUND and found.symmetry.group_name == task.symmetry.group_name
+
+
+def test_notes_on_noise_claim_nothing():
+    """Where y is noise, no symmetry is denied, and what a search explains by chance is not told as explained."""
+    rng = np.random.default_rng(0)
+    found = gortho.discover(
+        rng.normal(size=(300, 3)), rng.normal(size=300), settings=SMALL, look_for=["direction", "origin"]
+    )
+    assert found.verdict is Verdict.UNDERDETERMINED
+    told = [notice for notice in found.notices if "wider symmetries" in notice]
+    tested = {name for name in ("an origin", "a direction") if any(n.startswith(name) for n in found.notices)}
+    assert told[0].startswith("wider symmetries were tried, too") and tested
+    assert not any(name in told[0] for name in tested)

@@ -8,10 +8,10 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from report_samples import HOSTILE, SAMPLES, classes, found, none, underdetermined
+from report_samples import HOSTILE, SAMPLES, classes, found, none, underdetermined, violated
 
 from gortho import QuadraticForm
-from gortho.report import ReportData, figures, render
+from gortho.report import FormulaRows, ReportData, figures, render
 from gortho.report import classified as figures_of_classes
 from gortho.report.words import motion, number, percent, with_interval
 
@@ -247,3 +247,40 @@ def test_motions_are_named():
     both[0, 1], both[1, 0], both[2, 3], both[3, 2] = 1, -1, 0.5, 0.5
     assert motion(both, ["a", "b", "c", "d"]) == "mixed motion"
     assert motion(np.full((2, 2), np.nan), ["x", "y"]) == "mixed motion"
+
+
+def words(data):
+    return " ".join(Page(render(data)).text.split())
+
+
+def test_an_open_defect_is_a_sentence():
+    told = {"defect": (0.0, 1.0), "defect_words": "how far it is violated is open"}
+    text = words(dataclasses.replace(none(), verdict="UNDERDETERMINED", **told))
+    assert "How far the form is violated is open. This is a 95 % interval" in text
+    exact = {"defect": (0.0, 1e-12), "defect_words": "kept to rounding errors"}
+    text = words(dataclasses.replace(none(), verdict="UNDERDETERMINED", **exact))
+    assert "the form is kept to rounding errors. This is" in text
+
+
+def test_what_a_form_alone_leaves_over_is_not_said_of_more_than_a_form():
+    text = words(violated())
+    assert "What breaks it. What" in text and "one form alone" not in text
+    more = {
+        "defect": (0.0, 1e-4),
+        "beside": ["a direction"],
+        "residual": "O(2)",
+        "kept": "q and the direction",
+    }
+    text = words(dataclasses.replace(violated(), verdict="FOUND", **more))
+    assert "What breaks a form alone. What" in text and "The answer accounts for it." in text
+    assert "keeps q and the direction unchanged" in text and "they make up O(2)" in text
+    assert "search for one form alone" in text
+
+
+def test_what_a_formula_names_is_told():
+    formula = FormulaRows(
+        "y = ⟨x,b⟩", [("⟨x,b⟩", 1.0, 0.1)], ["leaves nothing"], ["b is the direction (0, 1)"]
+    )
+    assert "Here b is the direction (0, 1)." in words(dataclasses.replace(found(), formula=formula))
+    one = dataclasses.replace(found(), restarts=found().restarts[:1])
+    assert "The one search" in words(one) and "All 12 searches" in words(found())

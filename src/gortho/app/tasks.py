@@ -78,12 +78,14 @@ def discover(watch: Watch, *, file: str, folder: str, asked: dict[str, Any]) -> 
 
 def _answer(found: Any) -> dict[str, Any]:
     """What the page shows of a discovery beside the report."""
+    from gortho.discovery.words import beside
     from gortho.report.page import APPROXIMATE, BADGES
     from gortho.runs import summary
 
     sign, badge = APPROXIMATE if found.approximate else BADGES[found.verdict.name]
     more = {
         "headline": found.headline(),
+        "beside": beside(found),
         "exactly": "" if found.evidence is None else found.exactly(),
         "sign": sign,
         "badge": badge,

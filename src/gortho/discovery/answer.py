@@ -45,7 +45,7 @@ OUTLIERS = (
 RELATIVE = "in the fits, in the verdict and for the formula, but not in the lines on held-out errors"
 INTERRUPTED = (
     "The search was interrupted: this is the best form so far, and the evidence is not complete.",
-    "Run it again and let it finish; --time-budget SECONDS ends by itself (Python: time_budget).",
+    "Run it again and let it finish, or with a time budget, at which it ends by itself.",
 )
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from gortho.discovery.words import where
+from gortho.forms import QuadraticForm
 from gortho.formulas.symbols import expression
 from gortho.formulas.values import Formula
 from gortho.formulas.writing import in_latex, map_names, symbol
@@ -22,7 +24,8 @@ def short(found: Any) -> str:
     """One line: ``<Discovery FOUND: O(1,2), confidence 0.98, 400 samples in 3 dimensions>``."""
     p = found.provenance
     nothing = "no form" if found.candidate is None else found.candidate.group_name
-    what = spoken(str(found.symmetry or nothing))
+    wider = found.wider if found.symmetry is not None else None
+    what = spoken(str(found.symmetry or nothing) if wider is None else wider.name(found.interval_factor))
     sure = f", confidence {found.confidence:.2f}" if found.symmetry is not None else ""
     return f"<Discovery {found.verdict.name}: {what}{sure}, {p.samples} samples in {p.n} dimensions>"
 
@@ -50,12 +53,13 @@ def latex(found: Any, digits: int = 2, of: str | None = None) -> str:
     if of == "y":
         return found.formula.latex()
     names, laws = [symbol(name) for name in found.names], []
-    if found.candidate is not None:
+    for label, form, half in _forms(found):
+        letters = [symbol(name) for name in form.names]
 
-        def product(i: int, j: int) -> str:
-            return f"{names[i]}^{{2}}" if i == j else f"{names[i]}\\,{names[j]}"
+        def product(i: int, j: int, letters: list[str] = letters) -> str:
+            return f"{letters[i]}^{{2}}" if i == j else f"{letters[i]}\\,{letters[j]}"
 
-        laws.append("q(x) = " + _latex_sum(found.candidate.terms(_half(found)), product, digits))
+        laws.append(f"{label} = " + _latex_sum(form.terms(half), product, digits))
     if found.skew is not None:
         terms = found.skew.terms(_skew_half(found))
         laws.append(
@@ -68,6 +72,16 @@ def latex(found: Any, digits: int = 2, of: str | None = None) -> str:
     lines = [re.sub(r" (=|\\approx) ", r" &\1 ", line, count=1) for line in lines]
     rows = " \\\\ ".join(lines)
     return f"\\begin{{aligned}} {rows} \\end{{aligned}}"
+
+
+def _forms(found: Any) -> list[tuple[str, QuadraticForm, np.ndarray | None]]:
+    """The candidate with its half intervals; of several spaces with forms of their own, each with its number."""
+    if found.candidate is None:
+        return []
+    if found.wider is None or not found.wider.symmetry.apart:
+        return [("q(x)", found.candidate, _half(found))]
+    own, forms = found.wider.output_space, enumerate(found.wider.symmetry.forms)
+    return [(f"q_{{{place + 1}}}(x)", form, _half(found) if place == own else None) for place, form in forms]
 
 
 def _definitions(formula: Formula) -> list[str]:
@@ -139,11 +153,15 @@ def as_html(found: Any) -> str:
         label = "law" if found.symmetry is not None else "best candidate, not accepted"
         rows.append(f"<p>{label}: {html.escape(law)} [{html.escape(found.group_of_law)}]</p>")
     if found.formula is not None:
-        rows.append("<p>formula: " + "<br>".join(map(html.escape, found.formula.lines())) + "</p>")
+        first, *more = found.formula.lines()
+        told = [first, *where(found.formula), *more]
+        rows.append("<p>formula: " + "<br>".join(map(html.escape, told)) + "</p>")
     if found.candidate is not None:
         rows.append(_matrix("A", found.candidate.matrix.numpy(), _half(found), found.names))
     if found.skew is not None:
         rows.append(_matrix("ω", found.skew.matrix.numpy(), _skew_half(found), found.names))
+    if found.wider is not None:
+        rows.append("<p>" + "<br>".join(map(html.escape, found.wider.lines(found.interval_factor))) + "</p>")
     rows.append(f"<p>why: {html.escape(found.reason)}<br>next: {html.escape(found.advice)}</p>")
     rows += [f"<p>note: {html.escape(notice)}</p>" for notice in found.notices]
     return "<div>" + "".join(rows) + "</div>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gortho.discovery.result import Discovery
+from gortho.discovery.words import named
 from gortho.formulas import Formula
 from gortho.formulas.writing import TEXT, Writer, body
 from gortho.report import FormulaRows, ReportData, RestartRow, TwinRow
@@ -46,12 +47,29 @@ def _formula(formula: Formula) -> FormulaRows:
     terms = [(body(formula, t, TEXT) or "1", t.coefficient, t.error) for t in formula.terms]
     inside = [f for t in formula.terms for f in t.monomials[0].factors if f.shape is not None]
     terms += [("inside: " + Writer(formula, TEXT).factor(f), f.shape or 0.0, f.shape_error) for f in inside]
-    return FormulaRows(text, terms, [about.split("; ", 1)[1], *more])
+    return FormulaRows(text, terms, [about.split("; ", 1)[1], *more], named(formula))
+
+
+def _kept(found: Discovery) -> str:
+    """What the group of the generators keeps, in a word or two."""
+    symmetry = found.symmetry
+    if symmetry is None:
+        return "q"
+    if len(symmetry.apart) and len(symmetry.forms) > 1:
+        return "all forms"
+    directions = len(symmetry.directions)
+    kept = ["q"] * bool(symmetry.forms) + ["ω"] * (symmetry.skew is not None)
+    return " and ".join(kept + ["the direction" + "s" * (directions > 1)] * bool(directions))
+
+
+def _output(found: Discovery) -> str:
+    """The kind of output as it was asked for: classes are fitted as scalars, one for each."""
+    return f"class: {', '.join(map(str, found.classes))}" if found.classes else found.output
 
 
 def report_data(found: Discovery) -> ReportData:
     """Everything the page shows."""
-    form, e = found.candidate, found.evidence
+    form, e, symmetry = found.candidate, found.evidence, found.symmetry
     low, high = found.intervals or (None, None)
     values_low, values_high = found.eigenvalue_intervals or (None, None)
     best = found.restarts[0].form if found.restarts else None
@@ -66,7 +84,9 @@ def report_data(found: Discovery) -> ReportData:
         law=found.law(digits=3),
         formula=None if found.formula is None else _formula(found.formula),
         names=list(found.names),
-        group_name=found.group_of_law,
+        group_name=spoken(found.group_name or found.group_of_law),
+        residual=symmetry.residual_name if symmetry is not None and len(symmetry.directions) else "",
+        kept=_kept(found),
         signature=None if form is None else (*form.signature,),
         matrix=None if form is None else form.matrix.numpy(),
         matrix_low=low,
@@ -79,7 +99,7 @@ def report_data(found: Discovery) -> ReportData:
         eigenvalues_low=values_low,
         eigenvalues_high=values_high,
         generators=_generators(found),
-        output=found.output,
+        output=_output(found),
         true=None if found.held_out is None else found.held_out[0],
         predicted=None if found.held_out is None else found.held_out[1],
         errors=list(found.peers),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gortho.discovery.defect import ROUNDING
 from gortho.discovery.posed import Posed
 from gortho.discovery.refits import align_signs
 from gortho.discovery.twins import Comparison
@@ -40,7 +41,9 @@ def settling(e: Evidence, c: Comparison, posed: Posed, A: Tensor, refits: Tensor
         return ""
     if e.spread > MAX_SPREAD:
         least = direction_least_known(posed, A, refits)
-        return f"{_samples(samples, e.spread / MAX_SPREAD)}Least is known of the direction {least} of x."
+        # Without noise it is not for lack of samples that refits differ.
+        more = _samples(samples, e.spread / MAX_SPREAD) if e.typical.unexplained > ROUNDING else ""
+        return f"{more}Least is known of the direction {least} of x."
     if e.weakest_eigenvalue < SIGN_ERRORS:
         values, vectors = torch.linalg.eigh(A)
         weakest = _out(posed, vectors[:, values.abs().argmin()])

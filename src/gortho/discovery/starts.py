@@ -83,7 +83,8 @@ def cone_starts(samples: Samples) -> list[Start]:
         order = s.argsort()
         for v in vectors:
             for scale_free in (False, True):
-                m = quadratic_monomials(v / v.norm(dim=1, keepdim=True) if scale_free else v)
+                size = v.norm(dim=1, keepdim=True).clamp_min(1e-300)  # a vector may be zero
+                m = quadratic_monomials(v / size if scale_free else v)
                 found += [vanishing(m, order[:count], few.n), vanishing(m, order[-count:], few.n)]
     found.sort(key=lambda pair: pair[0])
     return distinct([Start("cone", A) for _, A in found])[:CONES]

@@ -16,7 +16,8 @@ from gortho.samples.door import as_tuples, by_name, split_scalars
 def invariants(found: Any, X: Any, scalars: Any = None) -> pd.DataFrame:
     """Inner products ⟨x_i, x_j⟩ and scalars, one column each, named "q" or "q11", "q12", … and as in the formula."""
     if found.symmetry is None or not found.symmetry.plain:
-        raise ValueError(f"invariants are those of a found form: {found.symmetry or found.verdict}")
+        met = found.symmetry or f"the verdict {found.verdict}"
+        raise ValueError(f"a table of invariants is made for O(A) of one form alone, not for {met}")
     points = int(found.network_options.get("points", 1))
     x = np.asarray(as_tuples(by_name(X, found.names, found.columns, points)), float)
     x = x[:, None] if x.ndim == 2 else x

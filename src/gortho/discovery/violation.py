@@ -61,7 +61,7 @@ class Violation:
 
     def __str__(self) -> str:
         way = in_words(self.direction, self.names)
-        of = f" of vector {self.vector}" if self.points > 1 else ""
+        of = f" of vector {self.vector + 1}" if self.points > 1 else ""
         one, invariant = self.alone(), self.alone(invariants=True)
         said = [
             (self.constant, f"points along {way}, whatever x is"),
@@ -157,7 +157,7 @@ def _profile(name: str, values: np.ndarray, s: np.ndarray) -> Profile:
 def _coordinate_names(names: Sequence[str], points: int) -> list[str]:
     if points == 1:
         return list(names)
-    return [f"{name} of vector {i}" for i in range(points) for name in names]
+    return [f"{name} of vector {i + 1}" for i in range(points) for name in names]
 
 
 def _invariants(posed: Posed, A: Tensor) -> list[tuple[str, np.ndarray]]:
@@ -169,4 +169,5 @@ def _invariants(posed: Posed, A: Tensor) -> list[tuple[str, np.ndarray]]:
     if points == 1:
         return [("q(x)", gram[:, 0, 0])]
     pairs = itertools.combinations_with_replacement(range(points), 2)
-    return [(f"q of {i}, {j}" if i < j else f"q of vector {i}", gram[:, i, j]) for i, j in pairs]
+    named = [(f"q of {i + 1}, {j + 1}" if i < j else f"q of vector {i + 1}", i, j) for i, j in pairs]
+    return [(name, gram[:, i, j]) for name, i, j in named]

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gortho.discovery.verdict import Verdict
+from gortho.discovery.verdict import Verdict, percent
+from gortho.discovery.violation import in_words
+from gortho.formulas import Formula
 from gortho.report.words import moves, sentences, spoken, with_halves, with_interval
 
 if TYPE_CHECKING:
@@ -23,7 +25,8 @@ def headline(found: Discovery) -> str:
     """The verdict in one sentence."""
     if found.verdict is not Verdict.FOUND:
         return NOT_FOUND[found.verdict]
-    sure = f"{100 * found.confidence:.0f} %" if found.confidence < 0.995 else "above 99 %"
+    # the same bound as on the pages
+    sure = f"{100 * found.confidence:.0f} %" if found.confidence <= 0.99 else "above 99 %"
     how = "nearly respects" if found.approximate else "respects"
     if found.wider is not None:
         return f"The data {how} {found.wider.name(found.interval_factor)} (confidence {sure})."
@@ -38,6 +41,29 @@ def exactly(found: Discovery) -> str:
     return told.replace("of the variance", "of the log loss that is explained") if found.classes else told
 
 
+def named(formula: Formula) -> list[str]:
+    """What a formula names beside vectors and scalars: the origin and the directions."""
+    symmetry, names = formula.symmetry, formula.coordinates
+    told = []
+    if symmetry.origin is not None:
+        numbers = [f"{value:.4g}" for value in symmetry.origin.tolist()]
+        told.append(f"c is the origin ({', '.join(numbers)})")
+    directions = zip(formula.vectors[formula.points :], symmetry.directions.tolist())
+    return told + [f"{name} is the direction {in_words(s, names)}" for name, s in directions]
+
+
+def where(formula: Formula) -> list[str]:
+    """The same as a line, if there is anything."""
+    told = named(formula)
+    return [f"where {', and '.join(told)}"] if told else []
+
+
+def beside(found: Discovery) -> list[str]:
+    """What there is to say of the symmetry, and of the names in the formula, beside the law."""
+    told = [] if found.formula is None else where(found.formula)
+    return told + ([] if found.wider is None else found.wider.lines(found.interval_factor))
+
+
 def text(found: Discovery) -> str:
     """The whole answer, in lines."""
     lines = [f"{found.verdict.name}: {headline(found)}"]
@@ -48,6 +74,7 @@ def text(found: Discovery) -> str:
         lines.append(f"  {_eigenvalues(found)}")
     if found.formula is not None:
         first, *more = found.formula.lines()
+        more = where(found.formula) + more
         lines += [sentences(f"  formula: {first}"), *(sentences(f"    {line}") for line in more)]
     if found.wider is not None:
         lines += [sentences(f"  {line}") for line in found.wider.lines(found.interval_factor)]
@@ -56,7 +83,7 @@ def text(found: Discovery) -> str:
     lines += [sentences(f"  why: {found.reason}"), sentences(f"  next: {found.advice}")]
     for peer in found.peers:
         if found.classes:
-            told = f"log loss, {peer.model}: {peer.mse:.3g} ({peer.relative_mse:.0%} of that of class frequencies)"
+            told = f"log loss, {peer.model}: {peer.mse:.3g} ({percent(peer.relative_mse)} of that of class frequencies)"
         else:
             told = f"error, {peer.model}: {peer.relative_mse:.2e} of the variance (MSE {peer.mse:.2e})"
         lines.append(f"  held-out {told}")

@@ -59,6 +59,7 @@ class FormulaRows:
     text: str
     terms: list[tuple[str, float, float]]
     words: list[str]
+    named: list[str] = field(default_factory=list)  # what else it names: origin, directions, maps
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +78,8 @@ class ReportData:
     formula: FormulaRows | None = None
     names: list[str] = field(default_factory=list)
     group_name: str = ""
+    residual: str = ""  # what directions leave of it, where there are any: the group of the generators
+    kept: str = "q"  # by the group of the generators
     signature: tuple[int, int, int] | None = None  # positive, negative, zero
     matrix: Array | None = None
     matrix_low: Array | None = None

@@ -220,6 +220,7 @@ def predict(
     ]
     X = checks.as_tensor(x, "x").to(net.x_scale)
     checks.require_vectors(X, net.n)
+    checks.require_finite(X, "x")  # here, where places are still those of the given coordinates
     with torch.no_grad():
         pieces = [
             net(X[i : i + 8192], *(None if s is None else s[i : i + 8192] for s in given))

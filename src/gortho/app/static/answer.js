@@ -11,7 +11,8 @@ export function showAnswer(run, result, file, decimal) {
     make("span", { "aria-hidden": "true" }, result.sign), ` ${result.badge} `, make("span", {}, `(${result.verdict})`),
   );
   say("answer-title", result.headline);
-  say("law", result.law ?? "");
+  say("law", result.law ? `${result.accepted ? "" : "Best candidate, not accepted: "}${result.law}` : "");
+  say("formula", result.formula?.text ?? "");
   const error = result.errors[0];
   const tiles = {
     Symmetry: result.symmetry ?? (result.group ? `${result.group}, not accepted` : ""),
@@ -25,8 +26,9 @@ export function showAnswer(run, result, file, decimal) {
     .map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
   say("reason", result.reason);
   say("advice", result.advice ? `What to do next. ${result.advice}` : "");
-  $("notices").replaceChildren(...result.notices.map((notice) => make("li", {}, notice)));
-  $("notices").hidden = !result.notices.length;
+  const notices = [...result.beside, ...result.notices];
+  $("notices").replaceChildren(...notices.map((notice) => make("li", {}, notice)));
+  $("notices").hidden = !notices.length;
   say("command", result.command);
   $("same").hidden = !result.command;
   $("get-report").href = `/runs/${run}/report.html?download=1`;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,8 +46,7 @@ class Wider:
     def name(self, factor: float = 1.0) -> str:
         """The symmetry with ± so many standard errors: "O(3), broken along (0.00, 0.00, 1.00) ± 0.4°"."""
         text = str(self.symmetry)
-        if self.angle_errors:
-            error = factor * max(self.angle_errors)
+        if self.angle_errors and math.isfinite(error := factor * max(self.angle_errors)):
             text += f" ± {error:.1g}°" if error >= 0.05 else " ± less than 0.1°"
         if self.axial:
             text += f" ({', '.join(f'x{i + 1}' for i in self.axial)} axial)"
@@ -64,6 +64,7 @@ class Wider:
             share = f"explains {percent(self.explains)} of the variance that O(A) alone does not"
             found = [f"{self.claim}: {share}"]
         if len(self.symmetry.forms) > 1:
+            found.append(f"the law is the form of {self._vectors(self.output_space)}")
             found += [
                 f"the form of {self._vectors(place)}: {form}"
                 for place, form in enumerate(self.symmetry.forms)
@@ -72,11 +73,12 @@ class Wider:
         first = self._vectors(0) if self.symmetry.linked else ""
         for place, T in enumerate(self.symmetry.maps.tolist()):
             rows = "; ".join(" ".join(f"{value:.3f}" for value in row) for row in T)
-            error = f" ± {percent(factor * self.map_errors[place])}" if self.map_errors else ""
+            known = self.map_errors and math.isfinite(factor)
+            error = f" ± {percent(factor * self.map_errors[place])}" if known else ""
             found.append(
                 f"{self._vectors(place + 1)} in the frame of {first}: times [{rows}]{error}, but for a factor"
             )
-        if self.origin_errors:
+        if self.origin_errors and math.isfinite(factor):
             found.append(
                 f"the origin: ± {', '.join(f'{factor * error:.1g}' for error in self.origin_errors)}"
             )
