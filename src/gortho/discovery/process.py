@@ -43,7 +43,7 @@ FLAT, STEP = 0.1, 1e-4
 #: Rounds of a fit from several starts: steps, and how many go on; those of a fit that need not be the best.
 ROUNDS, SHORT = ((25, 10), (60, 4), (150, 2)), ((25, 4), (60, 1))
 #: Fits that leave so many nats more than the best are given up; steps with other kernels; finalists, and their steps.
-HOPELESS, KERNEL_STEPS, FINALISTS, LAST_STEPS = 60.0, 120, 2, 400
+HOPELESS, KERNEL_STEPS, FINALISTS, LAST_STEPS = 60.0, 120, 5, 400
 #: Steps of the kernel around the form that was found.
 SETTLING_STEPS = 200
 #: Logarithms of the lengths and of the noise that fits start from: a law may be smooth, or what looks like noise.
