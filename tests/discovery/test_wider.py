@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import gortho
 from gortho import Discovery, Settings, Symmetry, Verdict, cli
+from gortho.discovery.determinants import looks_like_a_volume
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind
 from gortho.discovery.wider.claim import Claim
@@ -21,6 +22,7 @@ from gortho.discovery.wider.projection import WideProjection
 from gortho.discovery.wider.skew import correlated, hermitian, hermitian_starts
 from gortho.discovery.wider.widen import NO_TIME
 from gortho.reps import as_rep
+from gortho.samples.door import enter
 from gortho.samples.frame import form_distance
 from gortho.samples.spaces import side_by_side
 from gortho.samples.values import Samples
@@ -595,3 +597,18 @@ def test_notes_on_noise_claim_nothing():
     tested = {name for name in ("an origin", "a direction") if any(n.startswith(name) for n in found.notices)}
     assert told[0].startswith("wider symmetries were tried, too") and tested
     assert not any(name in told[0] for name in tested)
+
+
+def test_a_law_of_the_volume_alone_is_named():
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(400, 3, 3)) @ rng.normal(size=(3, 3))
+    volume = np.linalg.det(x)
+    alone = [volume, np.tanh(volume), volume**2 + 0.02 * rng.normal(size=400)]
+    assert all(looks_like_a_volume(enter(x, y, "scalar")[0]) for y in alone)
+    others = [
+        volume / (1 + np.square(x).sum((1, 2))),
+        volume + np.square(x[:, 0]).sum(1),
+        rng.normal(size=400),
+    ]
+    assert not any(looks_like_a_volume(enter(x, y, "scalar")[0]) for y in others)
+    assert not looks_like_a_volume(enter(x[:, :2], volume, "scalar")[0])

@@ -19,6 +19,8 @@ from gortho.discovery.answer import answer, provenance
 from gortho.discovery.classes import class_predictor, compare_classes
 from gortho.discovery.clock import Clock, too_small
 from gortho.discovery.defect import noise_of
+from gortho.discovery.determinants import NOTE as VOLUME
+from gortho.discovery.determinants import looks_like_a_volume
 from gortho.discovery.find import FoundForm, find_form, refits_of
 from gortho.discovery.gradients import NOTE, looks_like_a_gradient
 from gortho.discovery.large import Survey, allowed
@@ -146,6 +148,7 @@ def discover(
         labels=labels,
     )
     notices += [*too_small(time_budget), *([NOTE] if looks_like_a_gradient(samples) else [])]
+    notices += [VOLUME] if looks_like_a_volume(samples) else []
     asked = Asked.of(look_for, axial, spaces, samples.rep, samples.points, set_like)
     samples = samples.with_targets(samples.y, even_rep(samples.rep))  # parity is told apart from O(A)
     if known is not None:
