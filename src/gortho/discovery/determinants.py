@@ -32,6 +32,5 @@ def looks_like_a_volume(samples: Samples) -> bool:
     t = np.arcsinh(volume / unit)
     columns = np.polynomial.chebyshev.chebvander(t / np.abs(t).max(), DEGREE)
     columns = np.column_stack([columns, *((volume / np.abs(volume).max()) ** power for power in (1, 2, 3))])
-    half = len(y) // 2  # fitted to one half, judged by the other
-    fit = np.linalg.lstsq(columns[:half], y[:half], rcond=None)[0]
-    return bool(np.square(columns[half:] @ fit - y[half:]).mean() < LEFT * y[half:].var())
+    left = y - columns @ np.linalg.lstsq(columns, y, rcond=None)[0]
+    return bool(np.square(left).sum() < LEFT * (len(y) - columns.shape[1]) * y.var())
