@@ -20,7 +20,7 @@ NOTE = (
 def looks_like_a_volume(samples: Samples) -> bool:
     """Whether y, of n vectors of n components, is a function of their determinant.
 
-    Where volumes span decades, polynomials of their signed logarithm follow as well as those of the volume itself.
+    Polynomials of the volume or of its logarithm then follow y, or y is alike where the volume is.
     """
     if samples.rep != Scalar() or samples.points != samples.n or samples.n < 2 or samples.set_like:
         return False
@@ -33,4 +33,6 @@ def looks_like_a_volume(samples: Samples) -> bool:
     columns = np.polynomial.chebyshev.chebvander(t / np.abs(t).max(), DEGREE)
     columns = np.column_stack([columns, *((volume / np.abs(volume).max()) ** power for power in (1, 2, 3))])
     left = y - columns @ np.linalg.lstsq(columns, y, rcond=None)[0]
-    return bool(np.square(left).sum() < LEFT * (len(y) - columns.shape[1]) * y.var())
+    polynomial = np.square(left).sum() / (len(y) - columns.shape[1])
+    neighbours = np.square(np.diff(y[np.argsort(volume)])).mean() / 2  # also where the function is steep
+    return bool(min(polynomial, neighbours) < LEFT * y.var())
