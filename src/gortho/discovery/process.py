@@ -42,8 +42,10 @@ FORM_SPREAD, FREEDOM = 0.25, 3.0
 FLAT, STEP = 0.1, 1e-4
 #: Rounds of a fit from several starts: steps, and how many go on; those of a fit that need not be the best.
 ROUNDS, SHORT = ((25, 10), (60, 4), (150, 2)), ((25, 4), (60, 1))
-#: Fits that leave so many nats more than the best are given up; steps with other kernels; finalists, and their steps.
-HOPELESS, KERNEL_STEPS, FINALISTS, LAST_STEPS = 60.0, 120, 5, 400
+#: Fits that leave so many nats more than the best are given up; those that start again with other kernels, and steps.
+HOPELESS, RESTARTED, KERNEL_STEPS = 60.0, 3, 120
+#: Finalists, and their steps.
+FINALISTS, LAST_STEPS = 4, 400
 #: Steps of the kernel around the form that was found.
 SETTLING_STEPS = 200
 #: Logarithms of the lengths and of the noise that fits start from: a law may be smooth, or what looks like noise.
@@ -242,9 +244,7 @@ class Process:
         return replace(self, A=unit_form(M) if self.moves else self.A, logs=logs, loss=float(found.fun))
 
 
-def most_likely(
-    samples: Samples, forms: Sequence[Tensor], seed: int, rounds: Sequence[tuple[int, int]] = ROUNDS
-) -> Process:
+def most_likely(samples: Samples, forms: Sequence[Tensor], seed: int, thorough: bool = True) -> Process:
     """The most likely process from several forms, and from those that a scan finds: the better ones go on.
 
     Charts go on by themselves, since one may start slowly, and kernels from several starts, since lengths settle early.
@@ -252,19 +252,25 @@ def most_likely(
     ends = []
     for chart in Chart:
         going = [Process.start(samples, A, chart) for A in (*forms, *likely_forms(samples, chart, seed))]
-        for steps, most in rounds:
+        for steps, most in ROUNDS if thorough else SHORT:
             going = _leading([p.refined(steps) for p in going], most)
         ends += going
-    least = min(p.loss for p in ends)
-    ends = [p for p in ends if p.loss < least + HOPELESS]
-    ends += [p.with_kernel(*kernel).refined(KERNEL_STEPS) for p in ends for kernel in KERNELS]
-    last = [p.refined(LAST_STEPS) for p in sorted(ends, key=Process.laplace)[:FINALISTS]]
-    best = min(last, key=Process.laplace)
-    return best.settled()
+    ends = sorted(ends, key=_loss)
+    ends = [p for p in ends if p.loss < ends[0].loss + HOPELESS]
+    if thorough:
+        ends += [p.with_kernel(*kernel).refined(KERNEL_STEPS) for p in ends[:RESTARTED] for kernel in KERNELS]
+    finalists = FINALISTS if thorough else 1
+    likely = sorted(sorted(ends, key=_loss)[: 2 * finalists], key=Process.laplace)
+    last = [p.refined(LAST_STEPS) for p in likely[:finalists]]
+    return min(last, key=Process.laplace).settled()
+
+
+def _loss(process: Process) -> float:
+    return process.loss
 
 
 def _leading(processes: Sequence[Process], most: int) -> list[Process]:
     """The best by their losses, one of each signature at least."""
-    ordered = sorted(processes, key=lambda p: p.loss)
+    ordered = sorted(processes, key=_loss)
     first = {QuadraticForm(p.A).signature: p for p in reversed(ordered)}.values()
     return [*first, *(p for p in ordered if all(p is not other for other in first))][: max(most, len(first))]

@@ -19,7 +19,7 @@ from gortho.discovery.clock import Clock
 from gortho.discovery.likely import CONSTANT
 from gortho.discovery.models import squared_errors
 from gortho.discovery.predictor import CLEARLY, LAW, NETWORK_FROM, Fitted, Kind, Parts, build_network
-from gortho.discovery.process import KERNELS, SHORT, Chart, Process, has_process, most_likely
+from gortho.discovery.process import KERNELS, Chart, Process, has_process, most_likely
 from gortho.discovery.starts import Start, distinct
 from gortho.forms import QuadraticForm
 from gortho.samples.values import Samples
@@ -62,7 +62,7 @@ class Smooth:
             return None
         train, held = self.parts.train, self.parts.validation
         if len(train) <= FEW:
-            process = most_likely(train, self._forms(), self.seed, SHORT)
+            process = most_likely(train, self._forms(), self.seed, thorough=False)
             return self._predictor(process) if _convinces(process, self.best, held) else None
         before, A = _errors(self.best, held), self.best.form.matrix
         look = (Process.start(train.rows(slice(0, LOOK[0])), A, c).refined(LOOK[1]) for c in Chart)
