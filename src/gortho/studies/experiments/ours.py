@@ -29,7 +29,9 @@ class Gortho(Method):
         "through the samples and leaving out the extremes of a committee (O5, 300 to 30,000 samples, seeds 3 and 4). "
         "A first run of the public tables (seeds 10 to 14) was seen before least squares were added, so that table "
         "now uses seeds from 20 on. Gaussian processes were added, and chosen on O5 and Particle, 30 to 3,000 samples, "
-        "seeds 500 to 504, test errors in sight, after the table of seeds 20 to 24 had been seen once."
+        "seeds 500 to 504, test errors in sight, after the table of seeds 20 to 24 had been seen once. Scan, prior and "
+        "evidence of forms for up to 120 samples were set on O5 and Particle, 30 and 100 samples, seeds 500 to 511, "
+        "test errors in sight, after the table of seeds 30 to 34 had been seen; these sizes use seeds from 50 on."
     )
 
     def __init__(self, output: Any, seed: int = 0, settings: Settings = THOROUGH):
@@ -68,7 +70,8 @@ class Regressor(Method):
     """`EquivariantRegressor`, told A, with its defaults."""
 
     tuning = (
-        "Defaults; when a process predicts was chosen on O5, Particle and random laws, seeds 500 and 600 on."
+        "Defaults; when a process predicts was chosen on O5, Particle and random laws, seeds 500 and 600 on, and for "
+        "up to 120 samples again on seeds 500 to 507, after the table of seeds 40 to 44 had been seen."
     )
 
     def __init__(self, form: QuadraticForm, output: Any, seed: int = 0, **options: Any):
