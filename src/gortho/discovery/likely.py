@@ -16,8 +16,10 @@ from gortho.nn.process import Chart
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 
-#: Forms of each signature that are scored, those that are looked at for being different, and those that are kept.
-SCORED, LOOKED, KEPT = 1_000, 120, 12
+#: Forms of each signature that are scored, with so many samples; fewer with more, since each takes longer.
+SCORED, SAMPLES = 1_000, 60
+#: Forms that are looked at for being different.
+LOOKED = 120
 #: Forms nearer to each other than this lead to the same peak.
 NEAR = 0.25
 #: Spread of the logarithms of the eigenvalues of definite forms.
@@ -30,24 +32,25 @@ CONSTANT = 100.0
 AT_ONCE = 1_000_000
 
 
-def likely_forms(samples: Samples, chart: Chart, seed: int) -> list[Tensor]:
+def likely_forms(samples: Samples, chart: Chart, seed: int, kept: int) -> list[Tensor]:
     """The most likely of many forms of each signature, ``(n, n)`` each: a right one may score late."""
     found = []
-    for forms in white_forms(samples.n, seed):
+    scored = min(SCORED, int(SCORED * (SAMPLES / len(samples)) ** 3))
+    for forms in white_forms(samples.n, scored, seed):
         order = scores(samples, forms, chart).argsort()[:LOOKED]
         starts = [Start("likely", forms[i]) for i in order.tolist()]
-        found += [start.A for start in distinct(starts, NEAR)[:KEPT]]
+        found += [start.A for start in distinct(starts, NEAR)[:kept]]
     return found
 
 
-def white_forms(n: int, seed: int) -> list[Tensor]:
+def white_forms(n: int, count: int, seed: int) -> list[Tensor]:
     """Forms turned at random, by signature: with eigenvalues ±1; of definite ones, there is but one of these."""
     generator, found = random_generator(seed), []
     for p, q in signatures(n):
-        Q = haar(n, (SCORED,), generator)
-        sizes = torch.tensor([-1.0] * p + [1.0] * q, dtype=torch.float64).expand(SCORED, n)
+        Q = haar(n, (count,), generator)
+        sizes = torch.tensor([-1.0] * p + [1.0] * q, dtype=torch.float64).expand(count, n)
         if not p:
-            sizes = (DEFINITE * torch.randn(SCORED, n, dtype=torch.float64, generator=generator)).exp()
+            sizes = (DEFINITE * torch.randn(count, n, dtype=torch.float64, generator=generator)).exp()
         found.append(unit_form(Q * sizes[:, None] @ Q.mT))
     return found
 

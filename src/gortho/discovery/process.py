@@ -8,7 +8,7 @@ inputs are alike in all directions, and so, a priori, is the form: its eigenvalu
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,12 +42,14 @@ FORM_SPREAD, FREEDOM = 0.25, 3.0
 FLAT, STEP = 0.1, 1e-4
 #: Rounds of a fit from several starts: steps, and how many go on; those of a fit that need not be the best.
 ROUNDS, SHORT = ((25, 10), (60, 4), (150, 2)), ((25, 4), (60, 1))
+#: Up to so many samples are a handful; forms of each signature that are tried with it, and with more.
+HANDFUL, KEPT, FEWER = 60, 12, 3
 #: Fits that leave so many nats more than the best are given up; those that start again with other kernels, and steps.
-HOPELESS, RESTARTED, KERNEL_STEPS = 60.0, 3, 120
+HOPELESS, RESTARTED, KERNEL_STEPS = 60.0, 2, 120
 #: Finalists, and their steps.
 FINALISTS, LAST_STEPS = 4, 400
 #: Steps of the kernel around the form that was found.
-SETTLING_STEPS = 200
+SETTLING_STEPS = 120
 #: Logarithms of the lengths and of the noise that fits start from: a law may be smooth, or what looks like noise.
 KERNELS = ((LENGTH, NOISE), (0.0, NOISE), (2.0, NOISE), (LENGTH, -3.0))
 
@@ -244,25 +246,41 @@ class Process:
         return replace(self, A=unit_form(M) if self.moves else self.A, logs=logs, loss=float(found.fun))
 
 
-def most_likely(samples: Samples, forms: Sequence[Tensor], seed: int, thorough: bool = True) -> Process:
+def most_likely(
+    samples: Samples,
+    forms: Sequence[Tensor],
+    seed: int,
+    thorough: bool = True,
+    over: Callable[[], bool] = lambda: False,
+) -> Process:
     """The most likely process from several forms, and from those that a scan finds: the better ones go on.
 
     Charts go on by themselves, since one may start slowly, and kernels from several starts, since lengths settle early.
+    More than a handful of samples have fewer peaks, and each step takes longer: fewer forms are tried. Once time is
+    ``over``, what has been fitted is all there is.
     """
-    ends = []
+
+    def further(processes: Sequence[Process], steps: int) -> list[Process]:
+        return [p if over() else p.refined(steps) for p in processes]
+
+    handful = len(samples) <= HANDFUL
+    ends: list[Process] = []
     for chart in Chart:
-        going = [Process.start(samples, A, chart) for A in (*forms, *likely_forms(samples, chart, seed))]
-        for steps, most in ROUNDS if thorough else SHORT:
-            going = _leading([p.refined(steps) for p in going], most)
+        scanned = likely_forms(samples, chart, seed, KEPT if handful else FEWER)
+        going = [Process.start(samples, A, chart) for A in (*forms, *scanned)]
+        going[:1] = [going[0].refined(SHORT[0][0])]  # one of each chart, whatever the time
+        for steps, most in ROUNDS if thorough and handful else SHORT:
+            going = _leading(further(going, steps), most)
         ends += going
     ends = sorted(ends, key=_loss)
     ends = [p for p in ends if p.loss < ends[0].loss + HOPELESS]
     if thorough:
-        ends += [p.with_kernel(*kernel).refined(KERNEL_STEPS) for p in ends[:RESTARTED] for kernel in KERNELS]
-    finalists = FINALISTS if thorough else 1
+        again = ends[: RESTARTED if handful else 1]
+        ends += further([p.with_kernel(*kernel) for p in again for kernel in KERNELS], KERNEL_STEPS)
+    finalists = (FINALISTS if handful else 2) if thorough else 1
     likely = sorted(sorted(ends, key=_loss)[: 2 * finalists], key=Process.laplace)
-    last = [p.refined(LAST_STEPS) for p in likely[:finalists]]
-    return min(last, key=Process.laplace).settled()
+    best = min(further(likely[:finalists], LAST_STEPS), key=Process.laplace)
+    return best if over() else best.settled()
 
 
 def _loss(process: Process) -> float:

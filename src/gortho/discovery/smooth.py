@@ -62,7 +62,7 @@ class Smooth:
             return None
         train, held = self.parts.train, self.parts.validation
         if len(train) <= FEW:
-            process = most_likely(train, self._forms(), self.seed, thorough=False)
+            process = most_likely(train, self._forms(), self.seed, thorough=False, over=self.clock.over)
             return self._predictor(process) if _convinces(process, self.best, held) else None
         before, A = _errors(self.best, held), self.best.form.matrix
         look = (Process.start(train.rows(slice(0, LOOK[0])), A, c).refined(LOOK[1]) for c in Chart)
@@ -99,7 +99,8 @@ class Smooth:
             return self._predictor(process.on(data.rows(slice(0, CENTRES))))
         if not self._serves():
             return one
-        found = most_likely(data, [*([] if process is None else [process.A]), *self._forms()], self.seed)
+        forms = [*([] if process is None else [process.A]), *self._forms()]
+        found = most_likely(data, forms, self.seed, over=self.clock.over)
         return self._predictor(found) if _convinces(found, self.best, held) else None
 
     def _predictor(self, process: Process) -> Fitted:
