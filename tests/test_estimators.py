@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neural_network import MLPRegressor
@@ -22,7 +23,15 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gortho import EquivariantRegressor, InvariantClassifier, QuadraticForm, Settings, Verdict
+from gortho import (
+    EquivariantRegressor,
+    InvariantClassifier,
+    QuadraticForm,
+    Settings,
+    SkewForm,
+    Symmetry,
+    Verdict,
+)
 from gortho.discovery.result import NotAccepted
 from gortho.scaling import ScaledFeatures, scaling_marks
 from gortho.testing import equivariance_error
@@ -424,3 +433,30 @@ def test_a_classifier_with_a_known_form_sees_sets():
     model = InvariantClassifier(FORM, set_like=True, epochs=20, random_state=0).fit(jets, y)
     assert model.score(jets, y) > 0.9
     np.testing.assert_allclose(model.predict_proba(jets[:, ::-1]), model.predict_proba(jets), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "symmetry, output, law",
+    [
+        ("O(3), broken along (0.00, 0.00, 1.00)", "scalar", lambda x: (x**2).sum(1) + x[:, 2]),
+        ("O(3) about (0.5, -0.3, 0.8)", "vector", lambda x: x - np.array([0.5, -0.3, 0.8])),
+        (Symmetry(skew=SkewForm.canonical(4)), "vector", lambda x: 2 * x),
+    ],
+)
+def test_a_symmetry_that_is_known(symmetry, output, law):
+    symmetry = Symmetry.of(symmetry)
+    x = np.random.default_rng(0).normal(size=(200, symmetry.n))
+    model = EquivariantRegressor(output, symmetry, epochs=20, random_state=0).fit(x, law(x))
+    assert model.symmetry_ == symmetry and model.score(x, law(x)) > 0.99
+    few = torch.as_tensor(x[:20])[:, None]
+    assert equivariance_error(model.network_, symmetry, "vector", output, few) < 1e-9
+    assert clone(model).form is not None
+
+
+def test_names_of_symmetries_are_read_and_others_refused():
+    x = np.random.default_rng(0).normal(size=(60, 2, 3))
+    handed = EquivariantRegressor("vector", "SO(3)", epochs=20, random_state=0)
+    y = np.cross(x[:, 0], x[:, 1]) + x[:, 0]
+    assert handed.fit(x, y).score(x, y) > 0.99
+    with pytest.raises(ValueError, match=r"form = 'round'.*SO\(3\)"):
+        EquivariantRegressor("vector", "round").fit(x, y)

@@ -31,6 +31,7 @@ from gortho.samples import DataError, Frame, Samples, check_inputs
 from gortho.samples.checks import weights_of
 from gortho.samples.door import enter, hopeless, split_scalars
 from gortho.scaling import check_scaling
+from gortho.symmetry import Symmetry
 from gortho.training import fit, predict
 from gortho.training.checkpoints import History
 
@@ -44,6 +45,7 @@ class Estimator(BaseEstimator):
     """What both share: reading data, finding the form, training the network."""
 
     form_: QuadraticForm
+    symmetry_: Symmetry
     form_errors_: np.ndarray
     search_: Search
     discovery_: Discovery
@@ -122,13 +124,10 @@ class Estimator(BaseEstimator):
             ),
         )
         check_consistent_length(table, y)
-        named = isinstance(self.form, str)
-        if named and self.form not in ("learn", "euclidean", "minkowski"):
-            raise ValueError(
-                f"form = {self.form!r}: choose 'learn', 'euclidean' or 'minkowski', or give a form or a matrix"
-            )
-        given = None if named else QuadraticForm(self.form)
-        said = (n, self.vector_dim, None if given is None else given.n)
+        named = isinstance(self.form, str) and self.form in ("learn", "euclidean", "minkowski")
+        told = None if named else self._told()
+        given = told.form if told is not None and told.forms else None
+        said = (n, self.vector_dim, None if told is None else told.n)
         sizes = {size for size in said if size is not None}
         if len(sizes) > 1 or not all(isinstance(size, Integral) and size > 0 for size in sizes):
             raise ValueError(
@@ -142,10 +141,12 @@ class Estimator(BaseEstimator):
             given = getattr(QuadraticForm, self.form)(x.shape[-1], names or None)
         if not self.allow_scaled:
             check_scaling(table, given)
-        for stale in ("form_", "form_errors_", "search_", "discovery_"):
+        for stale in ("form_", "form_errors_", "search_", "discovery_", "symmetry_"):
             self.__dict__.pop(stale, None)
         if given is not None:
             self.form_ = given
+        if told is not None or given is not None:
+            self.symmetry_ = Symmetry.of(given if told is None else told)
         given_weights, weights = weights_of(sample_weight, None, len(y)), None
         if given_weights is not None:
             kept = np.flatnonzero(given_weights)
@@ -156,6 +157,21 @@ class Estimator(BaseEstimator):
         state = self.random_state
         seed = state if isinstance(state, Integral) else check_random_state(state).randint(2**31 - 1)
         return samples, checks.whole(seed, "random_state", 0, checks.LARGEST_SEED)
+
+    def _told(self) -> Symmetry:
+        """The symmetry that the form stands for: one already, its name, a form or a matrix."""
+        try:
+            told = Symmetry.of(self.form)
+        except ValueError as error:
+            if not isinstance(self.form, str):
+                raise
+            raise ValueError(
+                f"form = {self.form!r}: choose 'learn', 'euclidean' or 'minkowski', or give a form, a matrix, a "
+                "symmetry, or the name of one, such as 'SO(3)'"
+            ) from error
+        if len(set(told.dims)) > 1:
+            raise ValueError(f"form = {told}: its vectors differ in dimension, which estimators do not take")
+        return told
 
     def _inputs(self, table: np.ndarray, n: int, scalars: Any) -> list[Any]:
         """Vectors ``(N, p, n)``, point scalars and sample scalars as tensors."""
@@ -173,7 +189,10 @@ class Estimator(BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, scalars: Any = None) -> Self:
         """Learn from inputs ``(N, n)``, ``(N, p, n)`` or ``(N, p·n)``; weights ``(N,)``; scalars as in `discover`."""
         samples, seed = self._read(X, y, sample_weight, scalars)
-        frame = None if hasattr(self, "form_") else self._learn(samples, seed)
+        frame = None
+        if not hasattr(self, "symmetry_"):
+            frame = self._learn(samples, seed)
+            self.symmetry_ = Symmetry(self.form_)
         return self._train(samples, frame, seed)
 
     def _learn(self, samples: Samples, seed: int) -> Frame | None:
@@ -217,8 +236,11 @@ class Estimator(BaseEstimator):
 
     def _train(self, samples: Samples, frame: Frame | None, seed: int) -> Self:
         """One network around the form; in the frame, where a form was learnt from samples that have one."""
-        form = self.form_ if frame is None else QuadraticForm(frame.form_in(self.form_))
+        plain = self.symmetry_.plain
+        form: Any = self.form_ if plain else self.symmetry_
+        form = form if frame is None else QuadraticForm(frame.form_in(form))
         x_unit, y_unit = samples.units  # of indicators of classes, 1
+        x_unit = x_unit if plain else 1.0  # an origin has the units of x
         samples = samples.in_units(x_unit, y_unit)
         samples = samples if frame is None else samples.in_frame(frame)
         net = EquivariantNet(
@@ -242,7 +264,7 @@ class Estimator(BaseEstimator):
             progress=False,
             **self._objective(net, samples),
         )
-        net = self._simpler(net, form, samples, seed)
+        net = self._simpler(net, form, samples, seed) if plain else net
         if frame is None:
             net.x_scale *= x_unit
             net.y_scale *= y_unit
@@ -264,6 +286,6 @@ class Estimator(BaseEstimator):
         """The network's output for new data; a set may have another number of points than in training."""
         check_is_fitted(self)
         table, n = self._flat(X)
-        if n != self.form_.n or not self.set_like:
+        if n != self.symmetry_.n or not self.set_like:
             table = validate_data(self, table, reset=False, dtype=np.float64)
-        return predict(self.network_, *self._inputs(table, self.form_.n, scalars)).numpy()
+        return predict(self.network_, *self._inputs(table, self.symmetry_.n, scalars)).numpy()

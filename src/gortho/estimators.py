@@ -47,7 +47,8 @@ class EquivariantRegressor(RegressorMixin, Estimator):
     Args:
         output: how y transforms: "scalar", "vector", "covector", "conjugation", "bilinear", "form", a sum such as
             "scalar + 2*vector", or a rep object. Several columns of scalars are several outputs.
-        form: "learn", "euclidean", "minkowski", a `QuadraticForm` or a symmetric matrix.
+        form: "learn", "euclidean", "minkowski", a `QuadraticForm`, a symmetric matrix, or a `Symmetry` or its name,
+            such as "SO(3)" or "O(3), broken along (0, 0, 1)".
         vector_dim: dimension n of the vectors when X is flat, ``(N, p·n)``; not needed if the form has it.
         set_like: the points of a sample have no order.
         effort: to learn the form, "full" asks `gortho.discover` for a verdict; "quick" searches in the same way, with
@@ -61,10 +62,10 @@ class EquivariantRegressor(RegressorMixin, Estimator):
             leave-one-out error is clearly larger; "network" always takes the network.
         random_state: seed of everything.
 
-    After fitting: ``form_``, ``network_``, ``history_``; if the form was learnt also ``form_errors_``, the standard
-    errors of its entries, and the evidence: ``discovery_`` with a verdict, ``search_`` without one. Data without a form
-    raises a `NotAccepted` warning with the reason; ``form_`` is then the best candidate. ``scalars`` in `fit`,
-    `predict` and `score` are quantities that no group changes, per point or per sample, as in `gortho.discover`.
+    After fitting: ``form_``, ``symmetry_``, ``network_``, ``history_``; if the form was learnt also ``form_errors_``,
+    the standard errors of its entries, and the evidence: ``discovery_`` with a verdict, ``search_`` without one. Data
+    without a form raises a `NotAccepted` warning with the reason; ``form_`` is then the best candidate. ``scalars`` in
+    `fit`, `predict` and `score` are quantities that no group changes, per point or per sample, as in `gortho.discover`.
 
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> y = (X[:, 0] ** 2 - X[:, 1] ** 2)[:, None] * X
