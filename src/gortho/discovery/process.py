@@ -162,7 +162,9 @@ class Process:
         """
         samples = len(self.view.samples)
         constant = (samples - 1 + math.log(1 + CONSTANT * samples)) / 2
-        return (constant - self.laplace()) / samples
+        # What the priors allow, and the samples do not: the loss has no such normalisation.
+        priors = (len(self.logs) - 4) * math.log(LENGTH_SPREAD) + 3 * math.log(SIZE_SPREAD)
+        return (constant - self.laplace() - priors) / samples
 
     def laplace(self) -> float:
         """Minus the logarithm of the evidence: a fit that only just works at one place is worth less than its loss."""
