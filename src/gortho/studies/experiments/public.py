@@ -65,8 +65,8 @@ def page(rows: Sequence[Row], out: Path, command: str) -> None:
         "Particle are short polynomials of invariants, which least squares find to rounding once there are enough "
         "samples; O5 is not, and single test points beyond the range of the training samples make up most of its "
         "error. *Form told* is `EquivariantRegressor` with the true form, as EMLP is told the group. Mean ± standard "
-        "deviation over five seeds, others for each method; medians below. With 30 samples seeds 50 to 54 were measured "
-        "before the last change of what few samples are predicted by: O5 0.092 ± 0.2 (one seed 0.44), Particle 1.3 ± 0.9."
+        "deviation over five seeds, others for each method; medians below. With 30 samples seeds 50 to 54 were "
+        "measured before the last change for few samples: O5 0.092 ± 0.2 (one seed 0.44), Particle 1.3 ± 0.9."
     ]
     plt = pyplot()
     figure, axes = plt.subplots(1, len(TASKS), figsize=(11.5, 3.9), layout="constrained")
