@@ -226,6 +226,15 @@ def test_errors_of_forms_hold_a_misfit_that_neighbours_share():
     assert np.median(np.array(off) / together) < 2.3 < np.median(np.array(off) / alone)
 
 
+def test_digits_that_are_left_over_are_not_averaged_away():
+    one = torch.eye(3, dtype=torch.float64)
+    found = [
+        given_errors(Frame(one), QuadraticForm(one), one.expand(9, 3, 3), left=left)[1].max()
+        for left in (1e-20, 1e-10, 1e-2)
+    ]
+    assert found[1] > 100 * found[0] and found[2] < found[1] < 1e-4  # 1e-2 is noise, which refits show
+
+
 def test_eigenvalues_that_are_not_told_apart_share_their_error():
     g = torch.Generator().manual_seed(0)
     G = 1e-3 * torch.randn(400, 3, 3, dtype=torch.float64, generator=g)

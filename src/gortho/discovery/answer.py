@@ -77,7 +77,9 @@ def answer(
     exact = fitted is not None and fitted.kind is Kind.POLYNOMIAL
     errors = None
     if matrices is not None:
-        errors = given_errors(posed.frame, candidate, matrices, exact, _draws(posed, form, fitted, seed))
+        left = 0.0 if evidence is None else max(0.0, evidence.own_unexplained)
+        drawn = _draws(posed, form, fitted, seed)
+        errors = given_errors(posed.frame, candidate, matrices, exact, drawn, left)
     entry, eigen = errors or (None, None)
     network = None if fitted is None else posed.network_out(fitted)
     shown = {} if comparison is None else _shown(posed, comparison, network, candidate)

@@ -31,6 +31,8 @@ NORMS = (1.96, 1.64, 1.48, 1.40, 1.34)
 STRAYS, ONE_IN = 5.0, 4
 #: Errors of the form are not smaller than this share of its largest entry.
 ROUNDING = 1e-9
+#: A share of the variance that is left over below this is digits or a misfit, not noise that samples average away.
+DIGITS = 1e-8
 
 
 @dataclass(frozen=True)
@@ -109,17 +111,20 @@ def given_errors(
     matrices: Tensor,
     polynomial: bool = False,
     draws: Tensor | None = None,
+    left: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Standard errors of the entries and of the eigenvalues of the gauge-fixed form, in the given coordinates.
 
     Refits with features share some of their imperfections, so their spread is widened; those of a polynomial do not.
-    Errors are not below those of ``draws``, which the noise makes, where there are any.
+    Errors are not below those of ``draws``, which the noise makes, where there are any; nor below what a misfit can do
+    that leaves the share ``left`` of the variance, where this is no noise.
     """
     # Rounding is that of the frame: each entry has its own units.
     units = (
         frame.W.norm(dim=0) * torch.linalg.matrix_norm(frame.W.mT @ unit_form(matrices[0]) @ frame.W) ** -0.5
     )
-    rounding = ROUNDING * candidate.n**0.5 * torch.outer(units, units)
+    share = max(ROUNDING, left**0.5 if left < DIGITS else 0.0)
+    rounding = share * candidate.n**0.5 * torch.outer(units, units)
     _, Q = torch.linalg.eigh(candidate.matrix)
     least = rounding, (Q.mT.abs() @ rounding @ Q.abs()).diagonal()
     factor = 1.0 if polynomial else UNDERSTATED
