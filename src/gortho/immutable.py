@@ -53,7 +53,7 @@ class Immutable:
                 f"this is not a {cls.__name__} written by to_json ({error!r}): {text[:60]!r}"
             ) from None
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_json, (self.to_json(),)
 
 

@@ -16,7 +16,7 @@ from types import FrameType
 
 with warnings.catch_warnings():  # in notebooks without ipywidgets a bar of text does as well
     warnings.simplefilter("ignore")
-    from tqdm.auto import tqdm
+    from tqdm.auto import tqdm as tqdm
 
 _FORM = re.compile(r"(?P<law>.*?)\s+\[(?P<group>[^\]]*)\]\s*(?P<error>.*)")
 _LEAST_LAW = 16  # a law cut shorter than this says nothing

@@ -26,7 +26,7 @@ def equivariance_error(
     max_boost: float = 1.0,
     seed: int = 0,
     dtype: torch.dtype = torch.float64,
-    arguments: tuple = (),
+    arguments: tuple[Any, ...] = (),
     output_space: int = 0,
 ) -> float:
     """max ‖f(gx) - ρ(g) f(x)‖ / scale over random g ∈ O(A), or of another symmetry, and samples x.

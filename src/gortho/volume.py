@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import combinations, permutations
 from math import comb
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -55,7 +56,7 @@ def odd_terms(rep: TensorRep, n: int, vectors: int) -> tuple[OddTerm, ...]:
 
 
 @lru_cache
-def _expansion(count: int, n: int, m: int) -> tuple[list, ...]:
+def _expansion(count: int, n: int, m: int) -> tuple[list[Any], ...]:
     """Tables for the minors of m rows from those of m - 1: rows by their first ones and the last, columns likewise."""
     before = {rows: i for i, rows in enumerate(combinations(range(count), m - 1))}
     smaller = {columns: i for i, columns in enumerate(combinations(range(n), m - 1))}

@@ -15,10 +15,10 @@ EFFORTS: dict[str, dict[str, Any]] = {
 }
 
 
-def options(*decorators: Callable) -> Callable:
+def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Several decorators as one, in the order of reading."""
 
-    def decorate(command: Callable) -> Callable:
+    def decorate(command: Any) -> Any:
         for decorator in reversed(decorators):
             command = decorator(command)
         return command

@@ -50,7 +50,7 @@ def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
 @main.command(epilog=EXITS)
 @options(RUN, FILE, X, Y, SCALARS, POINTS, DECIMAL, DROPNA, JSON)
 @click.pass_context
-def check(ctx: click.Context, run: Path, file: Path, as_json: bool, **columns: Any) -> None:
+def check(ctx: click.Context, /, run: Path, file: Path, as_json: bool, **columns: Any) -> None:
     """Check the predictor of a saved RUN on the data in FILE.
 
     Measures the equivariance of the predictor on these inputs and, if FILE has targets, its error (for classes, the

@@ -54,6 +54,7 @@ SHARED = (
 @click.pass_context
 def scan(
     ctx: click.Context,
+    /,
     file: Path,
     targets: str | None,
     out: Path | None,

@@ -136,6 +136,7 @@ TOLERANCE = 0.003
 @click.pass_context
 def discover(
     ctx: click.Context,
+    /,
     file: Path,
     errors: str,
     tolerance: float,
@@ -228,7 +229,7 @@ def discover(
 @click.option("--save", type=click.Path(path_type=Path), metavar="DIR", help="Save the run.")
 @QUIET
 @click.pass_context
-def demo(ctx: click.Context, seed: int, effort: str, report: Path, save: Path | None, quiet: bool) -> None:
+def demo(ctx: click.Context, /, seed: int, effort: str, report: Path, save: Path | None, quiet: bool) -> None:
     """Find the form hidden in built-in data.
 
     The data are 3000 samples of f(x) = 9 (x xᵀA)² + 2 x xᵀA in four dimensions, with a hidden A of group O(2,2).

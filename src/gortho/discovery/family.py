@@ -17,8 +17,9 @@ from gortho.discovery.design import Design
 from gortho.discovery.spectral import symmetric_basis
 from gortho.nn.features import combine, features_for, weight_shape
 from gortho.nn.tuples import SMALLEST_UNIT, SOFT, Neurons, TupleFeatures
-from gortho.reps import Covector, Metric, Rep, Scalar, Vector
+from gortho.reps import Covector, Rep, Scalar, Vector
 from gortho.samples.values import Samples
+from gortho.terms import Metric
 
 #: Step of central differences in the entries of a form of size √n.
 STEP = 1e-5

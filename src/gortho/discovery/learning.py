@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gortho.discovery.clock import Clock
-from gortho.discovery.find import SEARCH_SAMPLES, FoundForm, Posed, find_form
+from gortho.discovery.find import SEARCH_SAMPLES, FoundForm, find_form
 from gortho.discovery.looks import LAST, projections
 from gortho.discovery.models import squared_errors
+from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Parts
 from gortho.discovery.search import FINAL_ROUNDS, Interrupted, Search
 from gortho.discovery.settings import Settings

@@ -19,9 +19,10 @@ from gortho.discovery.clock import Clock
 from gortho.discovery.likely import CONSTANT
 from gortho.discovery.models import squared_errors
 from gortho.discovery.predictor import CLEARLY, LAW, NETWORK_FROM, Fitted, Kind, Parts, build_network
-from gortho.discovery.process import KERNELS, Chart, Process, has_process, most_likely
+from gortho.discovery.process import KERNELS, Process, has_process, most_likely
 from gortho.discovery.starts import Start, distinct
 from gortho.forms import QuadraticForm
+from gortho.nn.process import Chart
 from gortho.samples.values import Samples
 from gortho.training import predict
 

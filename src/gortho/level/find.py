@@ -163,7 +163,7 @@ def _answer(
     errors: np.ndarray | None,
     names: tuple[str, ...],
     seed: int,
-    notices: tuple,
+    notices: tuple[str, ...],
 ) -> LevelForm:
     """Fit, refits, evidence, verdict."""
     m, W, noise, fit = _fit(x, errors, seed)

@@ -33,7 +33,11 @@ def outline(found: LevelForm, i: int, j: int) -> np.ndarray | None:
 
 
 def draw_points(
-    found: LevelForm, axes: Any, i: int = 0, j: int = 1, colours: tuple = ("#0072b2", "#d55e00", "#111")
+    found: LevelForm,
+    axes: Any,
+    i: int = 0,
+    j: int = 1,
+    colours: tuple[str, ...] = ("#0072b2", "#d55e00", "#111"),
 ) -> None:
     """The points in coordinates i and j, outliers crossed, with the outline of the quadric."""
     assert found.points is not None
@@ -54,7 +58,7 @@ def draw_points(
     axes.set(xlabel=found.names[i], ylabel=found.names[j])
 
 
-def draw_lengths(found: LevelForm, axes: Any, colours: tuple = ("#6b7280", "#0072b2")) -> None:
+def draw_lengths(found: LevelForm, axes: Any, colours: tuple[str, ...] = ("#6b7280", "#0072b2")) -> None:
     """Histograms of the lengths over their mean, before and after."""
     assert found.points is not None
     inside = slice(None) if found.shown_outliers is None else ~found.shown_outliers.astype(bool)

@@ -18,11 +18,12 @@ from gortho import checks
 from gortho.forms import QuadraticForm
 from gortho.nn.basis import Halves, SetBasis, TupleBasis, axial_places, joined, used_halves
 from gortho.nn.broken import Broken
-from gortho.nn.features import LinearCoefficients, TupleFeatures, features_for
+from gortho.nn.features import LinearCoefficients, features_for
 from gortho.nn.form import FixedForm, FixedHermitian, FixedSkew, FormModule, LearnableForm, as_form_module
 from gortho.nn.invariants import Committee, Pairing, TupleCoefficients
 from gortho.nn.pairs import sides
 from gortho.nn.sets import LARGE, LargeSetCoefficients, SetCoefficients
+from gortho.nn.tuples import TupleFeatures
 from gortho.nn.units import positive, unit_of
 from gortho.reps import Rep, as_rep
 from gortho.skew import SkewForm

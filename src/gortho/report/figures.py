@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from gortho.forms import ZERO_TOLERANCE
+from gortho.immutable import ZERO_TOLERANCE
 from gortho.report.data import Array, Peer, ReportData, RestartRow
 from gortho.report.svg import BLUE, GREY, INK, MARKERS, ORANGE, SERIES, decades, heat, plot
 from gortho.report.words import in_like_units, motion, number, shorten, with_interval

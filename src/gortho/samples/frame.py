@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gortho.forms import ZERO_TOLERANCE, QuadraticForm
+from gortho.forms import QuadraticForm
+from gortho.immutable import ZERO_TOLERANCE
 
 #: Directions of x smaller than this share of the largest (in columns of unit size) do not vary.
 RANK_TOLERANCE = 1e-9

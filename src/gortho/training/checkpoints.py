@@ -51,7 +51,9 @@ def snapshot(net: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach().clone() for name, tensor in net.state_dict().items()}
 
 
-def save(path: Path, net: nn.Module, optimizer: Any, best: dict, history: History, epoch: int) -> None:
+def save(
+    path: Path, net: nn.Module, optimizer: Any, best: dict[str, Any], history: History, epoch: int
+) -> None:
     tensors = {f"net.{k}": v for k, v in net.state_dict().items()} | {f"best.{k}": v for k, v in best.items()}
     for index, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{k}": torch.as_tensor(v) for k, v in state.items()}

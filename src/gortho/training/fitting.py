@@ -76,7 +76,7 @@ def fit(
     point_scalars: Any = None,
     sample_scalars: Any = None,
     weights: Any = None,
-    validation: float | tuple | Samples = 0.15,
+    validation: float | tuple[Any, ...] | Samples = 0.15,
     loss: Loss | None = None,
     calibrate: bool = True,
     convex: bool = True,

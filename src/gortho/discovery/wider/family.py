@@ -20,9 +20,9 @@ from gortho.discovery.wider.claim import Claim
 from gortho.nn.basis import SetBasis
 from gortho.nn.features import features_for, weight_shape
 from gortho.nn.tuples import SOFT, TupleFeatures
-from gortho.reps import Metric
 from gortho.samples.values import Samples
 from gortho.skew import complex_structure
+from gortho.terms import Metric
 from gortho.volume import Volumes, odd_products
 
 #: Step of central differences in θ, whose parts are of order one.
@@ -88,7 +88,7 @@ class WideFamily(Family):
         if not self.claim.spaces:  # the symmetric and the skew part of a hermitian form together
             return X @ forms.sum(0) @ X.mT
         kinds = torch.nn.functional.one_hot(torch.tensor(self.claim.spaces)).to(X)
-        return sum((X * kinds[:, i, None]) @ M @ X.mT * kinds[:, i] for i, M in enumerate(forms))  # type: ignore
+        return sum((X * kinds[:, i, None]) @ M @ X.mT * kinds[:, i] for i, M in enumerate(forms))
 
     def _along(self, theta: Tensor, inputs: Inputs) -> Inputs:
         """Inputs of a set with its products with the directions among the scalars of the points."""

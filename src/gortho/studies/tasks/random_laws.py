@@ -8,8 +8,9 @@ from torch import Tensor
 from gortho.forms import QuadraticForm
 from gortho.groups import random_generator
 from gortho.nn.invariants import packed
-from gortho.reps import Metric, as_rep
+from gortho.reps import as_rep
 from gortho.studies.tasks.laws import Task
+from gortho.terms import Metric
 
 #: Ways in which coefficients depend on the invariants.
 SHAPES = ("polynomial", "network", "waves")

@@ -210,6 +210,7 @@ def summary(directory: Path, out: Path | None, verify: bool, as_json: bool) -> N
 @click.pass_context
 def train(
     ctx: click.Context,
+    /,
     data: tuple[Path, ...],
     out: Path,
     size: str | None,

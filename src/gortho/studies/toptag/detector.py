@@ -302,7 +302,15 @@ class Detector:
             np.concatenate([(tracks.momentum * scale[:, None])[kept], towers]),
         )
 
-    def _subtract(self, layer, seen, middle, of_track, track_energy, resolution):
+    def _subtract(
+        self,
+        layer: str,
+        seen: np.ndarray,
+        middle: np.ndarray,
+        of_track: np.ndarray,
+        track_energy: np.ndarray,
+        resolution: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """3.3.2: tracks better than the cell are taken off it, worse ones are scaled to what is left of it."""
         cell_error = layer_sigma(layer, track_energy, middle[of_track]) / track_energy
         worse = cell_error < resolution
@@ -312,7 +320,16 @@ class Detector:
         factor = np.where(taken, rest / np.where(taken, sum_worse, 1.0), 1.0)
         return np.where(taken, 0.0, rest), np.where(worse, factor[of_track], 1.0)
 
-    def _weigh(self, seen, sigma, of_track, track_energy, resolution, floor, significance):
+    def _weigh(
+        self,
+        seen: np.ndarray,
+        sigma: np.ndarray,
+        of_track: np.ndarray,
+        track_energy: np.ndarray,
+        resolution: np.ndarray,
+        floor: float,
+        significance: float,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """3.4.1: a significant excess over the tracks is neutral, else tracks and cell are averaged by their errors."""
         total = np.bincount(of_track, track_energy, minlength=len(seen))
         variance = np.bincount(of_track, (resolution * track_energy) ** 2, minlength=len(seen))
