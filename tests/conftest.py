@@ -8,9 +8,12 @@ import datetime
 import os
 
 import pytest
+import shapes
 import torch
 from hypothesis import settings
+from jaxtyping import install_import_hook
 
+install_import_hook(shapes.MODULES, "shapes.check")  # before anything imports them
 EXPLORE = os.environ.get("GORTHO_HYPOTHESIS") == "explore"
 
 settings.register_profile("gortho", deadline=None, derandomize=True, max_examples=25)

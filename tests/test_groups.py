@@ -5,9 +5,10 @@ import math
 import pytest
 import torch
 from helpers import SIGNATURES, normal, null_vectors
+from jaxtyping import TypeCheckError
 
 from gortho import QuadraticForm
-from gortho.groups import algebra_basis
+from gortho.groups import algebra_basis, reflection
 
 DEFINITE, INDEFINITE = (3, 0, 0), (1, 3, 0)
 
@@ -271,3 +272,8 @@ def test_generators_lie_in_planes_of_the_axes(diagonal):
     flat = generators.flatten(1)
     torch.testing.assert_close(flat @ flat.mT, torch.eye(len(flat), dtype=torch.float64))
     assert (generators.mT @ A + A @ generators).abs().max() < 1e-7
+
+
+def test_shapes_in_types_are_checked_while_tests_run():
+    with pytest.raises(TypeCheckError, match="reflection"):
+        reflection(torch.ones(3, dtype=torch.int64), torch.eye(3))

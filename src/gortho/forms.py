@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from gortho import checks
@@ -53,7 +54,9 @@ class Signature(NamedTuple):
 WORD = re.compile(r"[^\W\d²³¹⁰⁴-⁹][^\W²³¹⁰⁴-⁹]*['′]*")
 
 
-def gauge(A: Tensor, tolerance: float = ZERO_TOLERANCE) -> tuple[Tensor, Tensor, Signature]:
+def gauge(
+    A: Float[Tensor, "n n"], tolerance: float = ZERO_TOLERANCE
+) -> tuple[Float[Tensor, "n n"], Float[Tensor, n], Signature]:
     """Pick the representative of {cA : c ≠ 0}; return it with its eigenvalues and signature (M2).
 
     ‖A‖_F = √n. Semi-definite forms are made positive; otherwise the fewer eigenvalues are positive, so that
@@ -164,7 +167,7 @@ class QuadraticForm(MatrixForm):
     # The value
 
     @property
-    def eigenvalues(self) -> Tensor:
+    def eigenvalues(self) -> Float[Tensor, n]:
         """Eigenvalues of the gauge-fixed A, ascending."""
         return self._eigenvalues.clone()
 
@@ -176,22 +179,22 @@ class QuadraticForm(MatrixForm):
     def _like(self, x: Tensor) -> Tensor:
         return self._matrix.to(x)
 
-    def __call__(self, x: Any) -> Tensor:
+    def __call__(self, x: Any) -> Float[Tensor, ...]:
         """q(x) = xᵀAx for vectors ``(..., n)``."""
         x = checks.vectors(x, self.n)
         return ((x @ self._like(x)) * x).sum(-1)
 
-    def inner(self, x: Any, y: Any) -> Tensor:
+    def inner(self, x: Any, y: Any) -> Float[Tensor, ...]:
         """⟨x, y⟩ = xᵀAy for vectors ``(..., n)``."""
         x, y = checks.vectors(x, self.n), checks.vectors(y, self.n, "y")
         return ((x @ self._like(x)) * y).sum(-1)
 
-    def norm(self, x: Any) -> Tensor:
+    def norm(self, x: Any) -> Float[Tensor, ...]:
         """The pseudonorm ‖x‖_A = sign(q) √|q|, which can be negative."""
         q = self(x)
         return q.sign() * q.abs().sqrt()
 
-    def gram(self, X: Any) -> Tensor:
+    def gram(self, X: Any) -> Float[Tensor, "... p p"]:
         """Gram(X)_ij = ⟨x_i, x_j⟩ for tuples ``(..., p, n)``, giving ``(..., p, p)``."""
         X = checks.vectors(X, self.n, "X")
         if X.ndim < 2:

@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gortho import checks
@@ -29,13 +30,13 @@ def random_generator(seed: int | torch.Generator) -> torch.Generator:
     return seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(int(seed))
 
 
-def haar(n: int, batch: tuple[int, ...], generator: torch.Generator) -> Tensor:
+def haar(n: int, batch: tuple[int, ...], generator: torch.Generator) -> Float[Tensor, "... {n} {n}"]:
     """Haar-distributed elements of O(n), float64, shape ``(*batch, n, n)``."""
     Q, R = torch.linalg.qr(torch.randn(*batch, n, n, dtype=torch.float64, generator=generator))
     return Q * R.diagonal(dim1=-2, dim2=-1).sign()[..., None, :]
 
 
-def algebra_basis(A: Tensor, zero: int = 0) -> Tensor:
+def algebra_basis(A: Float[Tensor, "*batch n n"], zero: int = 0) -> Float[Tensor, "*batch d n n"]:
     """Orthonormal basis of so(A) = {X : XᵀA + AX = 0}, batched, shape ``(..., d, n, n)``.
 
     In the eigenbasis the condition reads λ_i Y_ij + λ_j Y_ji = 0, so each pair i < j gives the one element
@@ -74,27 +75,33 @@ def algebra_distance(form: QuadraticForm, other: QuadraticForm) -> float:
     return float(torch.linalg.matrix_norm(Q - (Q @ P.T) @ P))
 
 
-def reflection(w: Tensor, A: Tensor) -> Tensor:
+def reflection(w: Float[Tensor, "*batch n"], A: Float[Tensor, "n n"]) -> Float[Tensor, "*batch n n"]:
     """R_w = I - 2 w wᵀA/(wᵀAw), in O(A) and its own inverse, for ``w (..., n)`` with q(w) ≠ 0 (M3)."""
     wA = w @ A
     q = (wA * w).sum(-1)[..., None, None]
     return torch.eye(w.shape[-1], dtype=w.dtype, device=w.device) - 2 * w[..., :, None] * wA[..., None, :] / q
 
 
-def _minus_is_better(x: Tensor, e: Tensor, A: Tensor) -> Tensor:
+def _minus_is_better(
+    x: Float[Tensor, "*batch n"], e: Float[Tensor, "*batch n"], A: Float[Tensor, "n n"]
+) -> Bool[Tensor, "*batch 1"]:
     """Whether |q(x-e)| ≥ |q(x+e)|; since q(x-e) + q(x+e) = ±4, the larger is at least 2 in size (M3)."""
     minus, plus = x - e, x + e
     return (((minus @ A) * minus).sum(-1).abs() >= ((plus @ A) * plus).sum(-1).abs())[..., None]
 
 
-def align_unit(x: Tensor, e: Tensor, A: Tensor) -> Tensor:
+def align_unit(
+    x: Float[Tensor, "*batch n"], e: Float[Tensor, "*batch n"], A: Float[Tensor, "n n"]
+) -> Float[Tensor, "*batch n n"]:
     """W ∈ O(A) with W x = e and W² = I, for q(x) = q(e) = ±1: the better of R_{x-e} and -R_{x+e} (M3)."""
     use_minus = _minus_is_better(x, e, A)
     W = reflection(torch.where(use_minus, x - e, x + e), A)
     return torch.where(use_minus[..., None], W, -W)
 
 
-def align_unit_inside(x: Tensor, e: Tensor, A: Tensor) -> Tensor:
+def align_unit_inside(
+    x: Float[Tensor, "*batch n"], e: Float[Tensor, "*batch n"], A: Float[Tensor, "n n"]
+) -> Float[Tensor, "*batch n n"]:
     """As `align_unit`, but leaving alone everything orthogonal to x and e: the better of R_{x-e} and R_e R_{x+e}.
 
     The second is no involution, but -R would turn round the vectors that a frame has aligned before.
@@ -146,7 +153,7 @@ class OrthogonalGroup:
         apart = (self._A - self._A.diagonal().diag()).square()
         return bool((apart <= DIAGONAL**2 * size[:, None] * size).all())
 
-    def algebra(self) -> Tensor:
+    def algebra(self) -> Float[Tensor, "d n n"]:
         """Orthonormal basis of the Lie algebra so(A), float64 ``(d, n, n)``; in planes of the axes, if A is diagonal.
 
         The basis nearest to A⁻¹(E_ij - E_ji), each of length one: for a diagonal A these are orthonormal, and mix two
@@ -164,14 +171,14 @@ class OrthogonalGroup:
         U, _, Vh = torch.linalg.svd(wished.flatten(1) @ basis.flatten(1).mT)
         return ((U @ Vh) @ basis.flatten(1)).reshape(basis.shape)
 
-    def reference(self, sign: int) -> Tensor:
+    def reference(self, sign: int) -> Float[Tensor, n]:
         """A fixed eigenvector e of A with q(e) = sign, the one with the largest eigenvalue of that sign."""
         p, q, _ = self.form.signature
         if (sign > 0 and p) or (sign < 0 and q):
             return self._standard_inverse[:, 0 if sign > 0 else p].clone()
         raise ValueError(f"the form {self.form} takes no value of sign {sign:+d}")
 
-    def contains(self, g: Any, tolerance: float = 1e-10) -> Tensor:
+    def contains(self, g: Any, tolerance: float = 1e-10) -> Bool[Tensor, ...]:
         """Whether gᵀAg = A, judged as hᵀJh = J for h = S g S⁻¹; ``(...,)`` bool.
 
         In the standard frame small eigenvalues of A weigh as much as large ones. ``tolerance`` is relative to
@@ -187,7 +194,9 @@ class OrthogonalGroup:
             inside &= torch.linalg.svdvals(h)[..., -1] > tolerance * size
         return inside
 
-    def sample(self, k: int, seed: int | torch.Generator = 0, max_boost: float = 1.0) -> Tensor:
+    def sample(
+        self, k: int, seed: int | torch.Generator = 0, max_boost: float = 1.0
+    ) -> Float[Tensor, "{k} n n"]:
         """``k`` random elements, float64 ``(k, n, n)``, from every connected component.
 
         In the standard frame g = k₁ b k₂ (the polar form of O(p,q)): k₁, k₂ Haar on O(p) × O(q), and b boosts
@@ -233,7 +242,7 @@ class OrthogonalGroup:
                 f"q = {float(q[where]):.3g}): no group element takes a null vector to a unit reference; leave them out"
             )
 
-    def align(self, x: Any) -> Tensor:
+    def align(self, x: Any) -> Float[Tensor, "... n n"]:
         """W(x) ∈ O(A) with W(x) x/√|q(x)| = e and W(x)² = I, by one stable reflection (M3).
 
         Vectors ``(..., n)`` give ``(..., n, n)``, for definite, indefinite and singular A alike; e is
@@ -246,12 +255,12 @@ class OrthogonalGroup:
         unit = x / q.abs().sqrt()[..., None]
         return align_unit(unit, self._reference_like(q), A)
 
-    def _reference_like(self, q: Tensor) -> Tensor:
+    def _reference_like(self, q: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch n"]:
         p, minus, _ = self.form.signature
         positive, negative = (self.reference(s if has else -s).to(q) for s, has in ((1, p), (-1, minus)))
         return torch.where((q > 0)[..., None], positive, negative)
 
-    def frame(self, X: Any) -> tuple[Tensor, Tensor]:
+    def frame(self, X: Any) -> tuple[Float[Tensor, "*batch n n"], Float[Tensor, "*batch p n"]]:
         """Indefinite QR of tuples ``(..., p, n)``: g(X) ∈ O(A) and the coordinates g(X) X ``(..., p, n)`` (M5).
 
         Reflections are repeated, each inside the stabiliser of what is already aligned, until x₁ … x_k,

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from gortho import checks
@@ -83,12 +84,12 @@ class SkewForm(MatrixForm):
         """The name of Sp(ω): "Sp(4)", "Sp(2) ⋉ degenerate 1"."""
         return f"Sp({self.rank})" + (f" ⋉ degenerate {self.zero}" if self.zero else "")
 
-    def __call__(self, x: Any, y: Any) -> Tensor:
+    def __call__(self, x: Any, y: Any) -> Float[Tensor, ...]:
         """ω(x, y) for vectors ``(..., n)``."""
         x, y = checks.vectors(x, self.n), checks.vectors(y, self.n, "y")
         return ((x @ self._matrix.to(x)) * y).sum(-1)
 
-    def gram(self, X: Any) -> Tensor:
+    def gram(self, X: Any) -> Float[Tensor, "... p p"]:
         """ω(x_i, x_j) for tuples ``(..., p, n)``, giving skew ``(..., p, p)``."""
         X = checks.vectors(X, self.n, "X")
         return X @ self._matrix.to(X) @ X.mT
@@ -150,7 +151,7 @@ def _gauged(omega: Tensor) -> Tensor:
 # Beside a quadratic form
 
 
-def complex_structure(A: Tensor, omega: Tensor) -> Tensor:
+def complex_structure(A: Float[Tensor, "n n"], omega: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
     """The K = A⁻¹ω (-(A⁻¹ω)²)^(-1/2) of A and ω: K² = -1 and AK is skew.
 
     By Newton's iteration K ← (K - K⁻¹)/2, which squares the error. Where A⁻¹ω has real eigenvalues there is no such K,

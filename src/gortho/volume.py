@@ -17,6 +17,7 @@ from math import comb
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from gortho.reps import TensorRep
@@ -67,7 +68,7 @@ def _expansion(count: int, n: int, m: int) -> tuple[list[Any], ...]:
     return first, last, left, taken
 
 
-def minors(Z: Tensor, m: int) -> Tensor:
+def minors(Z: Float[Tensor, "*batch k n"], m: int) -> Float[Tensor, "*batch rows columns"]:
     """All minors of m of the vectors ``(..., k, n)`` in m of the coordinates, ``(..., C(k, m), C(n, m))``."""
     w = Z.new_ones(*Z.shape[:-2], 1, 1)
     for size in range(1, m + 1):
@@ -92,7 +93,7 @@ def _signs(n: int, free: int) -> Tensor:
     return signs
 
 
-def partial_volumes(Z: Tensor, free: int) -> Tensor:
+def partial_volumes(Z: Float[Tensor, "*batch k n"], free: int) -> Float[Tensor, "*batch *tensors"]:
     """ε(z_J, ·, …, ·) for every choice J of n - free of the vectors ``(..., k, n)``, ``(..., choices, n, …, n)``.
 
     >>> partial_volumes(torch.eye(3)[:2], 1)      # e_1 × e_2 = e_3

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from gortho.nn import blocks, kernels
@@ -24,7 +25,7 @@ from gortho.nn.form import FixedForm, LearnableForm
 PAIR_SCALES = (1e-3, 3e-2, 1.0, 30.0)
 
 
-def embed(g: Tensor, scales: Tensor) -> Tensor:
+def embed(g: Float[Tensor, "*any"], scales: Float[Tensor, s]) -> Float[Tensor, "*any s"]:
     """sign(g) log(1 + |g|/s) for every scale s, as a last dimension: linear near zero, logarithmic far out."""
     g = g[..., None]
     if not g.requires_grad:  # the same, in fewer steps
@@ -33,7 +34,9 @@ def embed(g: Tensor, scales: Tensor) -> Tensor:
     return sign * torch.log1p(sign * g / scales)  # so written, its slope at zero is 1/s
 
 
-def products(left: Tensor, right: Tensor) -> Tensor:
+def products(
+    left: Float[Tensor, "batch i n"], right: Float[Tensor, "batch j n"]
+) -> Float[Tensor, "batch i j"]:
     """Σ_k left_ik right_jk for ``(B, N, n)``, never in reduced precision: E² − p² cancels."""
     if left.device.type == "cpu":
         return left @ right.mT
