@@ -11,6 +11,7 @@ import numpy as np
 
 from gortho.discovery.words import where
 from gortho.forms import QuadraticForm
+from gortho.formulas.handed import meanings
 from gortho.formulas.symbols import expression
 from gortho.formulas.values import Formula
 from gortho.formulas.writing import in_latex, map_names, symbol
@@ -93,7 +94,7 @@ def _definitions(formula: Formula) -> list[str]:
         found.append(f"c = {_latex_matrix([[value] for value in symmetry.origin.tolist()])}")
     for name, s in zip(formula.vectors[formula.points :], symmetry.directions.tolist()):
         found.append(f"{symbol(name)} = {_latex_matrix([[value] for value in s])}")
-    return found
+    return found + meanings(formula, in_latex=True)
 
 
 def _latex_matrix(rows: list[list[float]]) -> str:

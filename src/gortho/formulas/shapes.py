@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from gortho.formulas.fitting import STEP, Rows
-from gortho.formulas.library import Candidate, Space, legs, scalar_products
+from gortho.formulas.library import Candidate, Space, legs, scalar_products, sums_of
 from gortho.formulas.selection import SAME
 from gortho.formulas.values import Factor, Monomial, Quantities, Term
 
@@ -76,20 +76,20 @@ class Grid:
     def of(cls, space: Space, rows: Rows, output_space: int = 0, logarithms: bool = True) -> Grid:
         """All terms, from the simplest on, that are finite and not zero there."""
         found: list[tuple[Candidate, np.ndarray]] = []
-        ways = legs(space, rows.q, output_space)
+        ways = [w for w in legs(space, rows.q, output_space) if space.fits(Monomial((), *w[:2]), rows.q.ways)]
         simple = [(s, c) for s, c in scalar_products(space) if c < 2]
         with np.errstate(all="ignore"):
             others = [
                 (way, s, _value(rows, s) * rows.root * rows.q.tensor(*way[:2]), c + way[2])
                 for way, (s, c) in product(ways, simple)
             ]
-            apart = [any(sum(map(abs, w)) > 1 for w in way[1]) for way, *_ in others]
+            apart = [sums_of(way[1]) for way, *_ in others]
             for chosen, cost in factors(space, rows.q):
                 if chosen[-1].kind == "log" and not logarithms:
                     continue
                 value = _value(rows, chosen)
                 for ((number, weights, _), scalars, other, more), own in zip(others, apart):
-                    if own and chosen[-1].left != weights[0]:
+                    if own and chosen[-1].left not in own:
                         continue
                     term = Term((Monomial((*scalars, *chosen), number, weights),))
                     found.append((Candidate(term, COST + cost + more), (value * other).ravel()))

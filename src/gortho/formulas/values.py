@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gortho.formulas.ways import product_of, ways_of
 from gortho.reps import as_rep
 from gortho.symmetry import Symmetry
 
@@ -69,7 +70,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Monomial:
-    """A product of factors and vectors: ``term`` says how the output is built (`Rep.terms`), ``legs`` of what."""
+    """A product of factors and vectors: ``term`` says how the output is built (`ways_of`), ``legs`` of what."""
 
     factors: tuple[Factor, ...] = ()
     term: int = 0
@@ -129,7 +130,7 @@ class Quantities:
     def __init__(self, x: np.ndarray, scalars: np.ndarray, symmetry: Symmetry, output: str):
         rep = as_rep(output)
         self.rep = rep.parts[0]
-        self.terms = self.rep.terms(symmetry.form.signature.zero > 0)
+        self.ways = ways_of(self.rep, symmetry.form.n, symmetry.form.signature.zero > 0)
         self.scalars = scalars
         origin = symmetry.origin
         moved = np.asarray(x, float) - (0.0 if origin is None else origin.numpy())
@@ -153,22 +154,14 @@ class Quantities:
         return self._inners[left, right]
 
     def tensor(self, term: int, legs: tuple[Weights, ...]) -> np.ndarray:
-        """The product of vectors and metric ``(N, components)``."""
+        """The product of vectors, metric and ε ``(N, components)``."""
         if (term, legs) not in self._tensors:
-            way, N = self.terms[term], len(self.vectors)
-            value = np.ones((N,))
-            for position, weights in zip(way.legs, legs):
-                of = self.vectors if position < self.rep.up else self.lowered
-                value = value[..., None] * np.einsum("zin,i->zn", of, np.array(weights, float)).reshape(
-                    N, *(1,) * (value.ndim - 1), -1
-                )
-            for first, second in way.pairs:
-                both_up, both_down = second < self.rep.up, first >= self.rep.up
-                pair = np.linalg.inv(self.A) if both_up else self.A if both_down else np.eye(len(self.A))
-                value = value[..., None, None] * pair
-            order = [*way.legs, *(position for pair_ in way.pairs for position in pair_)]
-            value = value.transpose(0, *(1 + order.index(i) for i in range(self.rep.rank)))
-            self._tensors[term, legs] = value.reshape(N, -1)
+            chosen = [np.array(weights, float) for weights in legs]
+            vectors, lowered = (
+                [np.einsum("zin,i->zn", of, w) for w in chosen] for of in (self.vectors, self.lowered)
+            )
+            value = product_of(self.ways[term], self.rep, vectors, lowered, self.A)
+            self._tensors[term, legs] = np.broadcast_to(value, (len(self.vectors), value.shape[1]))
         return self._tensors[term, legs]
 
     def factor(self, factor: Factor) -> np.ndarray:
@@ -241,6 +234,12 @@ class Formula:
     def polynomial(self) -> bool:
         """Whether it is a polynomial of inner products, scalars and vectors."""
         return all(term.polynomial for term in self.terms)
+
+    @property
+    def needs_no_form(self) -> bool:
+        """Whether it has neither inner products nor indices: determinants and scalars alone."""
+        factors = [f for term in self.terms for m in term.monomials for f in m.factors]
+        return all(f.kind == "scalar" for f in factors) and not as_rep(self.output).parts[0].rank
 
     @property
     def numbers(self) -> int:
