@@ -18,7 +18,7 @@ from gortho.formulas.find import told_from_zero
 from gortho.formulas.values import EXACT
 from gortho.formulas.writing import TEXT, body, number, without_number
 from gortho.reps import as_rep
-from gortho.runs import labels_of, summary
+from gortho.runs import labels_of, remembered, summary
 from gortho.samples import Samples, read
 from gortho.samples.called import Labels
 from gortho.stored import restored, stored
@@ -129,6 +129,23 @@ def test_a_sentinel_in_one_row_does_not_spoil_the_formula(where):
     found = short_formula(problem(x, y, EUCLID, predictor=1e-6))
     assert str(found) == "y = 1.00 ⟨x,x⟩" and found.left_out == 1
     assert "fitted without 1 of 340 samples, which are far from it" in found.lines()
+
+
+def test_samples_that_were_left_out_are_named(tmp_path, found):
+    x, wrong = vectors(11, 400, 1, 3), np.zeros(400)
+    y = squares(x, EUCLID)[:, 0]
+    wrong[[5, 390]] = -999.0
+    given = problem(x, y, EUCLID, noise=wrong, predictor=1e-6)
+    formula = short_formula(replace(given, numbers=np.split(np.arange(400), [280, 340])))
+    of_the_used = "of the samples used, counted from 0"
+    assert formula.which == (f"number 5 {of_the_used}", f"number 390 {of_the_used}")
+    np.savetxt(
+        tmp_path / "t.csv", np.column_stack([x[:, 0], y]), delimiter=",", header="a,b,c,y", comments=""
+    )
+    data = read(tmp_path / "t.csv", x="a:c", y="y")
+    told = remembered(replace(found, formula=formula), data).formula.lines()
+    assert "fitted without 1 of 340 samples, which are far from it (line 7 of the file)" in told
+    assert told[1].endswith("without 1 of 60 samples, which are far from both (line 392 of the file)")
 
 
 def test_samples_that_only_the_formula_misses_are_no_mistakes():

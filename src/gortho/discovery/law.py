@@ -95,8 +95,17 @@ def _problem(
         0 if found.wider is None else found.wider.output_space,
         logarithms=units[0] == 1.0,  # that of a unit would be one more term
         predicted=None if own is None else posed.values_out(own).numpy() / units[1],
+        numbers=() if posed.numbers is None else _by_part(posed),
         axial=() if found.wider is None else found.wider.axial,
     )
+
+
+def _by_part(posed: Posed) -> list[np.ndarray]:
+    """The numbers of the samples among those that were given, part by part."""
+    assert posed.numbers is not None
+    parts = posed.given
+    sizes = [len(part) for part in (parts.train, parts.validation, parts.held_out)]
+    return [numbers.numpy() for numbers in posed.numbers.split(sizes)]
 
 
 def symmetry_of(found: Discovery) -> Symmetry | None:

@@ -196,6 +196,7 @@ class Formula:
         rivals: terms that do as well in place of one, as far as these samples tell: "log⟨x,x⟩ for √⟨x,x⟩".
         left_out, samples: of so many samples that it could be fitted to, those that are far from it do not count.
         far: of so many held-out samples, those far from formula and predictor are not in the two shares.
+        which: where those that were left out of the fit, and of the shares, stand; "" where that is not known.
 
     >>> from gortho import QuadraticForm
     >>> kinetic = Term((Monomial((Factor("scalar", scalar=0), Factor("power", (1,), (1,)))),), "", 0.5, 0.01)
@@ -219,6 +220,7 @@ class Formula:
     left_out: int = 0
     samples: int = 0
     far: tuple[int, int] = (0, 0)
+    which: tuple[str, str] = ("", "")
 
     @property
     def within(self) -> bool:
