@@ -81,8 +81,11 @@ def _forms(found: Any) -> list[tuple[str, QuadraticForm, np.ndarray | None]]:
         return []
     if found.wider is None or not found.wider.symmetry.apart:
         return [("q(x)", found.candidate, _half(found))]
-    own, forms = found.wider.output_space, enumerate(found.wider.symmetry.forms)
-    return [(f"q_{{{place + 1}}}(x)", form, _half(found) if place == own else None) for place, form in forms]
+    forms, half = found.wider.symmetry.forms, found.wider.half_widths
+    return [
+        (f"q_{{{place + 1}}}(x)", form, half(place, found.interval_factor))
+        for place, form in enumerate(forms)
+    ]
 
 
 def _definitions(formula: Formula) -> list[str]:
