@@ -168,6 +168,8 @@ def functions(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
         if v.index(1) < space.points:
             both = (space.plain(u, u, -0.5), space.plain(v, v, -0.5))
             found.append(((space.plain(u, v), *both), 3))
+            if {(u, u), (v, v)} <= space.positive and space.parity(u) == space.parity(v):
+                found.append(((Factor("angle", u, v),), 2))
     return found
 
 

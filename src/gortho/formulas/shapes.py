@@ -20,6 +20,8 @@ RATES = (0.2, 0.6, 1.5, 4.0)
 #: What is added to a square before its power or logarithm is taken, in units of its median.
 SHIFTS = (0.03, 0.3, 3.0)
 SHIFTED = (-1.5, -1.0, -0.5, 0.5)
+#: The largest argument of an arcsin, which ends at one.
+ARCS = (0.4, 0.7, 0.95)
 #: Where powers that are no multiples of a half begin.
 FREE = (-2.3, -1.2, -0.3, 0.3, 0.7, 1.2, 2.3)
 #: Terms of the grid, at most, and those of it that are refined beside each set of other terms.
@@ -52,6 +54,7 @@ def factors(space: Space, q: Quantities) -> Iterator[tuple[tuple[Factor, ...], i
                     yield (replace(plain, power=-0.5), fall), cost + 1
                 else:
                     yield (replace(fall, shape=rate / middle),), cost
+        yield from arcs(replace(plain, kind="arcsin", rooted=True), np.sqrt(t), q, cost)
         for a in SHIFTS:
             for power in SHIFTED:
                 yield (replace(plain, power=power, shape=a * middle),), cost
@@ -62,6 +65,15 @@ def factors(space: Space, q: Quantities) -> Iterator[tuple[tuple[Factor, ...], i
             size = np.median(np.square(q.scalars[:, k]))
             for a, power in product(SHIFTS if size > 0 else (), (0.5, -0.5)):
                 yield (replace(plain, power=power, shape=a * middle / size, scalar=k),), cost
+
+
+def arcs(arc: Factor, t: np.ndarray, q: Quantities, cost: int) -> Iterator[tuple[tuple[Factor, ...], int]]:
+    """arcsin of a length, or of a length times a scalar, such as a wavelength, where that is never negative."""
+    for share in ARCS:
+        yield (replace(arc, shape=share / t.max()),), cost
+        for k in range(q.scalars.shape[1]):
+            if (q.scalars[:, k] > 0).all():
+                yield (replace(arc, shape=share / (t * q.scalars[:, k]).max(), scalar=k),), cost
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gortho.formulas.handed import way_of
-from gortho.formulas.values import Factor, Formula, Term, Weights
+from gortho.formulas.values import FUNCTIONS, Factor, Formula, Term, Weights
 from gortho.reps import as_rep
 
 #: Mixed terms of a form below this share of their squares are rounding.
@@ -40,6 +40,9 @@ def expression(formula: Formula, left_out: np.ndarray | None = None) -> Any:
     def total(weights: Weights) -> Any:
         return sum((w * vectors[i] for i, w in enumerate(weights) if w), sympy.zeros(symmetry.n, 1))
 
+    def square(A: Any, u: Any) -> Any:
+        return sympy.Add(*(A[i, j] * u[i] * u[j] for i in range(symmetry.n) for j in range(symmetry.n)))
+
     def factor(f: Factor) -> Any:
         if f.kind == "scalar":
             return scalars[f.scalar] ** _exponent(sympy, f.power)  # type: ignore[index]
@@ -50,8 +53,11 @@ def expression(formula: Formula, left_out: np.ndarray | None = None) -> Any:
         a = 0 if f.shape is None else sympy.Float(f.shape)
         if f.kind == "free":
             return t**a
-        if f.kind in ("exp", "sin", "cos"):
-            return getattr(sympy, f.kind)(a * t)
+        if f.kind == "angle":
+            return sympy.acos(t / sympy.sqrt(square(A, u) * square(A, v)))
+        if f.kind in FUNCTIONS:
+            given = 1 if f.scalar is None else scalars[f.scalar]
+            return getattr(sympy, {"arcsin": "asin"}.get(f.kind, f.kind))(a * given * t)
         t = t + a * (1 if f.scalar is None else scalars[f.scalar] ** 2)
         return sympy.log(t) if f.kind == "log" else t ** _exponent(sympy, f.power)
 

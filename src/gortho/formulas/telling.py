@@ -8,6 +8,9 @@ from gortho.forms import coefficient, set_off
 from gortho.formulas.values import MOST_LEFT, Formula
 from gortho.formulas.writing import NO_ERROR, TEXT, Writer, number
 
+#: A predictor that leaves so many times what the formula leaves, and this share of the variance, is not worth its use.
+FAR_WORSE, POOR = 100.0, 0.05
+
 
 def errors(formula: Formula) -> str:
     """Half 95 % intervals of the coefficients, and of the numbers inside functions, in the order of the formula."""
@@ -89,6 +92,8 @@ def lines(formula: Formula) -> list[str]:
     if formula.left_out:
         without = f"fitted without {formula.left_out} of {formula.samples} samples, which are far from it"
         found.append(without + _named(formula.which[0]))
+    if formula.holds and formula.predictor_unexplained > max(FAR_WORSE * formula.unexplained, POOR):
+        found.append("far better than the predictor: compute y by the formula")
     expanded = in_coordinates(formula)
     if expanded:
         found.append(f"that is, {expanded}")

@@ -22,6 +22,9 @@ MOST_LEFT = 0.25
 #: One that is neither exact nor a polynomial may have so many fitted numbers: with more, it interpolates.
 NUMBERS = 4
 
+#: Functions of a number inside times t.
+FUNCTIONS = ("exp", "sin", "cos", "arcsin")
+
 #: A sum of the vectors of a sample, by its whole weights.
 Weights = tuple[int, ...]
 
@@ -31,14 +34,15 @@ class Factor:
     """A function of one inner product ⟨u, v⟩, or a power of a scalar.
 
     Attributes:
-        kind: "scalar" s^power; "power" t^power; "log" log t; "free" t^shape; "exp", "sin", "cos" of shape · t.
+        kind: "scalar" s^power; "power" t^power; "log" log t; "free" t^shape; "exp", "sin", "cos", "arcsin" of
+            shape · t; "angle" the angle between u and v.
         left, right: the vectors u and v of t = ⟨u, v⟩.
         power: the exponent.
         absolute: t is |⟨u, v⟩|.
         rooted: t is √|⟨u, v⟩|.
         shape: a number that was fitted; of powers and logarithms it is added to t.
         shape_error: half of its 95 % interval.
-        scalar: which scalar; of powers, the one whose square the shape multiplies.
+        scalar: which scalar; of powers, the one whose square the shape multiplies, of arcsin, one that t is times.
     """
 
     kind: str
@@ -61,8 +65,10 @@ class Factor:
         a = 0.0 if self.shape is None else self.shape
         if self.kind == "free":
             return t**a
-        if self.kind in ("exp", "sin", "cos"):
-            return getattr(np, self.kind)(a * t)
+        if self.kind == "angle":
+            return np.arccos(np.clip(t, -1.0, 1.0))  # beyond is rounding: t is a cosine
+        if self.kind in FUNCTIONS:
+            return getattr(np, self.kind)(a * t if scalar is None else a * t * scalar)
         if a:
             t = t + a * (1.0 if scalar is None else scalar * scalar)
         return np.log(t) if self.kind == "log" else t if self.power == 1 else t**self.power
@@ -167,6 +173,9 @@ class Quantities:
     def factor(self, factor: Factor) -> np.ndarray:
         """The values of a factor ``(N,)``."""
         inner = None if factor.kind == "scalar" else self.inner(factor.left, factor.right)
+        if factor.kind == "angle":
+            sizes = self.inner(factor.left, factor.left) * self.inner(factor.right, factor.right)
+            inner = self.inner(factor.left, factor.right) / np.sqrt(sizes)
         scalar = None if factor.scalar is None else self.scalars[:, factor.scalar]
         return factor.value(inner, scalar)
 

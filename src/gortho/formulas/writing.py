@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gortho.forms import WORD, set_off
 from gortho.formulas.handed import volume, way_of
-from gortho.formulas.values import Factor, Formula, Monomial, Term, Weights
+from gortho.formulas.values import FUNCTIONS, Factor, Formula, Monomial, Term, Weights
 
 #: A number whose error is below this share of it is written without it, to six digits at most.
 NO_ERROR = 1e-5
@@ -204,9 +204,15 @@ class Writer:
             return f"{t}^{{{shape}}}" if style.latex else f"{t}^{shape}"
         function = f"\\{factor.kind}" if style.latex else factor.kind
         bracket = ("\\left(", "\\right)") if style.latex else ("(", ")")
-        if factor.kind in ("exp", "sin", "cos"):
+        if factor.kind == "angle":
+            squares = [self.inner(w, w) for w in (factor.left, factor.right)]
+            root = f"\\sqrt{{{''.join(squares)}}}" if style.latex else f"√({''.join(squares)})"
+            cosine = f"\\frac{{{t}}}{{{root}}}" if style.latex else f"{t}/{root}"
+            return f"{chr(92) * style.latex}arccos{bracket[0]}{cosine}{bracket[1]}"
+        if factor.kind in FUNCTIONS:
             shape = style.number(factor.shape or 0.0, factor.shape_error)
-            return f"{function}{bracket[0]}{style.product([shape, t])}{bracket[1]}"
+            given = [] if factor.scalar is None else [self.scalars[factor.scalar]]
+            return f"{function}{bracket[0]}{style.product([shape, *given, t])}{bracket[1]}"
         if factor.shape:
             t += self._shift(factor)
         if factor.kind == "log":
