@@ -212,6 +212,12 @@ def test_what_the_signs_mean_is_said_where_it_does_not_go_without_saying():
     assert not named(cross)
     other = replace(cross, symmetry=Symmetry(TILTED))
     assert named(other) == ["× is the cross product of q, ⟨u × v,w⟩ = det[u v w]"]
+    lowered = short_formula(problem(X, 3 * CROSS, TILTED, "pseudocovector"))
+    assert named(lowered)[0] == "A is the matrix of q"
+    square = (X[:, 0] ** 2).sum(1)[:, None, None] * np.eye(3)
+    assert named(short_formula(problem(X, square, EUCLID, "bilinear"))) == [
+        "A is the matrix of q, here the unit matrix"
+    ]
     x = vectors(3, 4)
     space_time = short_formula(problem(x, volumes(x, 1), MINKOWSKI, "pseudocovector"))
     assert named(space_time) == ["ε(u1,u2,u3,u4) = det[u1 u2 u3 u4]"]

@@ -47,18 +47,26 @@ def volume(rep: TensorRep, way: Way, n: int, vectors: list[str], latex: bool, al
 
 
 def meanings(formula: Formula, in_latex: bool = False) -> list[str]:
-    """What × and ε are in a formula, where that goes without saying for neither."""
-    used = [way_of(formula, m.term)[1] for term in formula.terms for m in term.monomials]
-    free = {len(way.free) for way in used if way.free}
-    if not free:
-        return []
+    """What A, × and ε are in a formula, where it has them and it does not go without saying."""
+    used = [way_of(formula, m.term) for term in formula.terms for m in term.monomials]
     n, A = formula.symmetry.form.n, formula.symmetry.form.matrix
-    told = []
-    if n == 3 and 1 in free and float((A - torch.eye(n, dtype=A.dtype)).abs().max()) > SAME:
+    told, plain = [], float((A - torch.eye(n, dtype=A.dtype)).abs().max()) <= SAME
+    if any(_has_metric(rep, way, n) for rep, way in used) and not in_latex:
+        told.append(f"A is the matrix of q{', here the unit matrix' * plain}")
+    free = {len(way.free) for _, way in used if way.free}
+    if n == 3 and 1 in free and not plain:
         latex = r"\langle u \times v, w\rangle = \det[u, v, w]"
         told.append(latex if in_latex else "× is the cross product of q, ⟨u × v,w⟩ = det[u v w]")
-    if n != 3 or 2 in free:
+    if free and (n != 3 or 2 in free):
         letters = [f"u_{{{i + 1}}}" if in_latex else f"u{i + 1}" for i in range(n)]
         latex = f"\\varepsilon({','.join(letters)}) = \\det[{', '.join(letters)}]"
         told.append(latex if in_latex else f"ε({','.join(letters)}) = det[{' '.join(letters)}]")
     return told
+
+
+def _has_metric(rep: TensorRep, way: Way, n: int) -> bool:
+    """Whether A or its inverse is written with it."""
+    pairs = any(second < rep.up or first >= rep.up for first, second in way.rest.pairs)
+    legs = any(position >= rep.up for position in way.rest.legs)
+    crossed = n == 3 and len(way.free or ()) == 1
+    return pairs or legs or any((position < rep.up) != crossed for position in way.free or ())
