@@ -65,7 +65,11 @@ def remembered(found: Discovery, data: Dataset) -> Discovery:
     if Path(data.source).suffix.lower() in ARRAYS or sizes_of(found):
         columns = ()
     provenance = replace(found.provenance, source=source)
-    return replace(found, notices=notices, columns=columns, provenance=provenance)
+    formula = found.formula
+    if formula is not None:
+        fitted, held_out = map(data.in_file, formula.which)
+        formula = replace(formula, which=(fitted, held_out))
+    return replace(found, notices=notices, columns=columns, provenance=provenance, formula=formula)
 
 
 def sizes_of(found: Discovery) -> list[int]:
@@ -327,6 +331,7 @@ def _formula(formula: Formula) -> dict[str, Any]:
         "predictor_unexplained": formula.predictor_unexplained,
         "holds": formula.holds,
         "rivals": formula.rivals,
+        "left_out": {"count": formula.left_out, "of": formula.samples, "which": formula.which[0]},
     }
 
 

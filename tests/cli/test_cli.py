@@ -237,6 +237,19 @@ def test_text_says_where_the_results_lie(folder, data, recorded):
     assert (folder / "a/b/discovery.json").exists()
 
 
+def test_a_refused_command_leaves_no_folder_behind(folder, data):
+    refused("discover", data, "--y", "nothing", "--save", folder / "new/run", says="no column 'nothing'")
+    assert not (folder / "new").exists()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_text_targets_are_told_of_classes(tmp_path, suffix):
+    path = save(tmp_path / f"events{suffix}", X=inputs(), kind=np.array(["top", "jet"] * 150))
+    refused(
+        "discover", path, "--x", "E,p", "--y", "kind", says=("column 'kind' holds text", "--output class")
+    )
+
+
 @pytest.mark.parametrize("suffix", [".npz", ".h5", ".csv", ".tsv", ".parquet"])
 def test_every_format(tmp_path, recorded, suffix):
     X = inputs()

@@ -324,6 +324,16 @@ def test_spaces_that_are_given():
     found = discovered(task, spaces=[0, 0, 1], look_for=["spaces"])
     assert found.verdict is Verdict.FOUND and found.group_name == "O(3) × O(1,2)"
     assert all(one.cosine(other) > 0.999 for one, other in zip(found.forms, task.symmetry.forms))
+    _bars_hold(found, task)
+    assert "error bars not computed" not in str(found) and str(found).count("eigenvalues (± 95 %)") == 2
+
+
+def _bars_hold(found, task):
+    """All forms have error bars, and three times these hold the true entries."""
+    for space, (form, truth) in enumerate(zip(found.forms, task.symmetry.forms)):
+        half = found.wider.half_widths(space, found.interval_factor)
+        off = (form.matrix - truth.matrix).abs().numpy()
+        assert (off <= 3 * half).all() and half.max() < 0.1, space
 
 
 @pytest.mark.parametrize(("kind", "told"), [("frames", [0, 1]), ("frames force", None)])
@@ -333,6 +343,7 @@ def test_spaces_that_move_together(kind, told, tmp_path):
     truth = task.symmetry
     assert found.verdict is Verdict.FOUND and str(found.symmetry) == str(truth) and found.symmetry.linked
     assert form_distance(found.symmetry.maps[0], truth.maps[0]) < 0.02
+    _bars_hold(found, task)
     assert found.symmetry.form.cosine(truth.form) > 0.999
     assert "x2 in the frame of x1: times [" in str(found)
     assert found.equivariance_error(task.x[:20]) < 1e-10
@@ -375,6 +386,7 @@ def test_spaces_of_different_dimension(tmp_path):
     assert str(found.symmetry) == str(task.symmetry) and [form.n for form in found.forms] == [3, 2]
     assert all(one.cosine(other) > 0.999 for one, other in zip(found.forms, task.symmetry.forms))
     assert "vectors of 3 and 2 components" in str(found) and "the form of x3" in str(found)
+    _bars_hold(found, task)
     assert found.equivariance_error([part[:20] for part in task.x]) < 1e-10
     p = found.predict(task.x)
     assert np.mean((p - task.y.numpy()) ** 2) < 0.01 * float(task.y.var())

@@ -15,10 +15,11 @@ from gortho import Discovery, QuadraticForm, Settings, Symmetry
 from gortho.discovery import saving
 from gortho.formulas import Factor, Formula, Monomial, Problem, Term, short_formula
 from gortho.formulas.find import told_from_zero
+from gortho.formulas.units import given
 from gortho.formulas.values import EXACT
 from gortho.formulas.writing import TEXT, body, number, without_number
 from gortho.reps import as_rep
-from gortho.runs import labels_of, summary
+from gortho.runs import labels_of, remembered, summary
 from gortho.samples import Samples, read
 from gortho.samples.called import Labels
 from gortho.stored import restored, stored
@@ -75,12 +76,48 @@ EUCLID = QuadraticForm.euclidean(3)
         (lambda q: np.exp(-0.7 * q), "y = 1.00 exp(-0.70 ⟨x,x⟩)"),
         (lambda q: np.exp(-np.sqrt(q)) / np.sqrt(q), "y = 1.00 ⟨x,x⟩^-0.5 exp(-1.00 √⟨x,x⟩)"),
         (lambda q: 1 / (q + 0.5), "y = 1.00 (⟨x,x⟩ + 0.50)^-1"),
+        (lambda q: 2 * np.arcsin(0.2 * np.sqrt(q)), "y = 2.00 arcsin(0.20 √⟨x,x⟩)"),
     ],
 )
 def test_laws_of_one_square_are_found_exactly(law, expected):
     x = vectors(0, 500, 1, 3)
     found = short_formula(problem(x, law(squares(x, EUCLID)[:, 0]), EUCLID))
     assert str(found) == expected and found.exact and found.holds
+
+
+def test_angles():
+    """The angle between two vectors, and that of Bragg, 2 arcsin(λ|q|/2); also in sympy and in other units."""
+    x, wave = vectors(1, 400, 2, 3), np.random.default_rng(2).uniform(0.2, 0.3, size=(400, 1))
+    lengths, products = np.sqrt(squares(x, EUCLID)), (x[:, 0] * x[:, 1]).sum(1)
+    between = np.arccos(products / lengths.prod(1))
+    found = short_formula(problem(x, between, EUCLID))
+    assert str(found) == "y = 1.00 arccos(⟨x1,x2⟩/√(⟨x1,x1⟩⟨x2,x2⟩))" and found.exact
+    assert r"\arccos\left(\frac{\langle x_{1}, x_{2}\rangle}{\sqrt{" in found.latex()
+    _same_in_sympy(found, x[:3], between[:3])
+    bragg = 2 * np.arcsin(wave[:, 0] * lengths[:, 0] / 2)
+    found = short_formula(problem(x[:, :1], bragg, EUCLID, sample=wave))
+    assert str(found) == "y = 2.00 arcsin(0.50 s √⟨x,x⟩)" and found.exact
+    _same_in_sympy(found, np.hstack([x[:3, 0], wave[:3]]), bragg[:3])
+    moved = given(found, found.symmetry, 1e-10, 1.0)
+    assert np.allclose(moved(1e-10 * x[:, 0], {"sample": wave}), bragg)
+
+
+def test_a_formula_that_is_far_better_than_the_predictor_says_so():
+    x = vectors(1, 400, 1, 3)
+    lines = [
+        short_formula(problem(x, squares(x, EUCLID)[:, 0], EUCLID, predictor=p)).lines() for p in (0.4, 0.1)
+    ]
+    assert ["far better than the predictor: compute y by the formula" in told for told in lines] == [
+        True,
+        False,
+    ]
+
+
+def _same_in_sympy(formula, inputs, values):
+    sympy = pytest.importorskip("sympy")
+    names = (*formula.coordinates, *formula.scalars)
+    f = sympy.lambdify([sympy.Symbol(name, real=True) for name in names], formula.sympy())
+    assert np.allclose([f(*row) for row in inputs.reshape(len(values), -1)], values)
 
 
 @pytest.mark.parametrize("units", [(1.0, 1.0), (1e-4, 1e6), (3e5, 2e-9)])
@@ -129,6 +166,23 @@ def test_a_sentinel_in_one_row_does_not_spoil_the_formula(where):
     found = short_formula(problem(x, y, EUCLID, predictor=1e-6))
     assert str(found) == "y = 1.00 ⟨x,x⟩" and found.left_out == 1
     assert "fitted without 1 of 340 samples, which are far from it" in found.lines()
+
+
+def test_samples_that_were_left_out_are_named(tmp_path, found):
+    x, wrong = vectors(11, 400, 1, 3), np.zeros(400)
+    y = squares(x, EUCLID)[:, 0]
+    wrong[[5, 390]] = -999.0
+    given = problem(x, y, EUCLID, noise=wrong, predictor=1e-6)
+    formula = short_formula(replace(given, numbers=np.split(np.arange(400), [280, 340])))
+    of_the_used = "of the samples used, counted from 0"
+    assert formula.which == (f"number 5 {of_the_used}", f"number 390 {of_the_used}")
+    np.savetxt(
+        tmp_path / "t.csv", np.column_stack([x[:, 0], y]), delimiter=",", header="a,b,c,y", comments=""
+    )
+    data = read(tmp_path / "t.csv", x="a:c", y="y")
+    told = remembered(replace(found, formula=formula), data).formula.lines()
+    assert "fitted without 1 of 340 samples, which are far from it (line 7 of the file)" in told
+    assert told[1].endswith("without 1 of 60 samples, which are far from both (line 392 of the file)")
 
 
 def test_samples_that_only_the_formula_misses_are_no_mistakes():

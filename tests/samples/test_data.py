@@ -903,3 +903,8 @@ def test_predictions_that_cannot_be_written(tmp_path):
     fails("does not exist", of=lambda: write(tmp_path / "no/p.csv", y))
     (tmp_path / "p.csv").mkdir()
     fails("directory", of=lambda: write(tmp_path / "p.csv", y))
+
+
+def test_text_targets_are_told_of_classes():
+    check_fails(np.eye(2), ["a", "b"], "y holds 'a'", "output='class'")
+    check_fails([["a", "b"]] * 2, [1.0, 2.0], "X holds 'a'", "drop its column or row")

@@ -12,7 +12,7 @@ ROWS, DEGREE = 2_000, 11
 #: A function of the determinant leaves less than this share of the variance.
 LEFT = 0.01
 NOTE = (
-    "y is a function of det(x1, …, xn), the volume that the vectors span, and of nothing else: all linear maps of "
+    "y is a function of det[x1 … xn], the volume that the vectors span, and of nothing else: all linear maps of "
     "determinant one keep it, so that no form can be told from it"
 )
 

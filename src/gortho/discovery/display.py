@@ -11,6 +11,7 @@ import numpy as np
 
 from gortho.discovery.words import where
 from gortho.forms import QuadraticForm
+from gortho.formulas.handed import meanings
 from gortho.formulas.symbols import expression
 from gortho.formulas.values import Formula
 from gortho.formulas.writing import in_latex, map_names, symbol
@@ -80,8 +81,11 @@ def _forms(found: Any) -> list[tuple[str, QuadraticForm, np.ndarray | None]]:
         return []
     if found.wider is None or not found.wider.symmetry.apart:
         return [("q(x)", found.candidate, _half(found))]
-    own, forms = found.wider.output_space, enumerate(found.wider.symmetry.forms)
-    return [(f"q_{{{place + 1}}}(x)", form, _half(found) if place == own else None) for place, form in forms]
+    forms, half = found.wider.symmetry.forms, found.wider.half_widths
+    return [
+        (f"q_{{{place + 1}}}(x)", form, half(place, found.interval_factor))
+        for place, form in enumerate(forms)
+    ]
 
 
 def _definitions(formula: Formula) -> list[str]:
@@ -93,7 +97,7 @@ def _definitions(formula: Formula) -> list[str]:
         found.append(f"c = {_latex_matrix([[value] for value in symmetry.origin.tolist()])}")
     for name, s in zip(formula.vectors[formula.points :], symmetry.directions.tolist()):
         found.append(f"{symbol(name)} = {_latex_matrix([[value] for value in s])}")
-    return found
+    return found + meanings(formula, in_latex=True)
 
 
 def _latex_matrix(rows: list[list[float]]) -> str:

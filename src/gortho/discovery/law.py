@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.clock import Clock
+from gortho.discovery.determinants import NOTE as VOLUME
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind
 from gortho.discovery.result import Discovery
@@ -39,15 +40,15 @@ def with_formula(
     ``own`` are the predictions of the held-out samples, in the frame, that the discovery tells the error of. An
     interruption leaves it as it was.
     """
-    if not speaks_of(found):
+    symmetry = symmetry_of(found)
+    if symmetry is None:
         return found
-    assert found.symmetry is not None
     x_unit, y_unit = (u if max(u, 1 / u) > LARGEST else 1.0 for u in posed.given.train.units)
-    problem = _problem(found, posed, refits, (x_unit, y_unit), own)
+    problem = _problem(found, symmetry, posed, refits, (x_unit, y_unit), own)
     try:
         with clock.stage("formula"):
             formula = short_formula(problem)
-            formula = formula and given(formula, found.symmetry, x_unit, y_unit)
+            formula = formula and given(formula, symmetry, x_unit, y_unit)
     except KeyboardInterrupt:
         return found
     except (np.linalg.LinAlgError, ArithmeticError) as error:  # the answer is worth more than its formula
@@ -55,16 +56,22 @@ def with_formula(
     provenance = replace(
         found.provenance, stages=found.provenance.stages | {"formula": clock.seconds["formula"]}
     )
+    if found.symmetry is None and (formula is None or not formula.needs_no_form):
+        return found
     if formula is None:
         return replace(found, provenance=provenance, notices=(*found.notices, NONE))
     return replace(found, provenance=provenance, formula=formula)
 
 
 def _problem(
-    found: Discovery, posed: Posed, refits: Tensor | None, units: tuple[float, float], own: Tensor | None
+    found: Discovery,
+    symmetry: Symmetry,
+    posed: Posed,
+    refits: Tensor | None,
+    units: tuple[float, float],
+    own: Tensor | None,
 ) -> Problem:
     """What the formula is sought for, in these units of x and y."""
-    assert found.symmetry is not None
     weighted, parts = posed.weighted(found.provenance.errors), posed.given
     train, validation, held_out = (
         replace(part.in_units(*units), weights=like.weights)
@@ -80,7 +87,7 @@ def _problem(
         train,
         validation,
         held_out,
-        about(found.symmetry, units[0]),
+        about(symmetry, units[0]),
         found.output,
         lambda samples: _predicted(found, samples.in_units(1 / units[0], 1 / units[1])) / units[1],
         [about(symmetry, units[0]) for symmetry in _spread(found, posed, refits)],
@@ -88,23 +95,30 @@ def _problem(
         0 if found.wider is None else found.wider.output_space,
         logarithms=units[0] == 1.0,  # that of a unit would be one more term
         predicted=None if own is None else posed.values_out(own).numpy() / units[1],
+        numbers=() if posed.numbers is None else _by_part(posed),
+        axial=() if found.wider is None else found.wider.axial,
     )
 
 
-def speaks_of(found: Discovery) -> bool:
-    """Whether formulas are made of what the symmetry leaves: no classes, no several outputs, nothing odd or axial."""
-    if found.form is None or found.classes or found.network is None:
-        return False
-    rep = as_rep(found.output)
-    if len(rep.parts) > 1 or rep.parts[0].odd or rep.parts[0].rank > 2:
-        return False
-    wider = found.wider
-    if wider is None:
-        return True
-    if wider.symmetry.skew is not None:
-        return False
-    several = len(wider.symmetry.apart) > 0
-    return not (wider.symmetry.special or wider.axial or wider.odd or (several and rep.parts[0].rank))
+def _by_part(posed: Posed) -> list[np.ndarray]:
+    """The numbers of the samples among those that were given, part by part."""
+    assert posed.numbers is not None
+    parts = posed.given
+    sizes = [len(part) for part in (parts.train, parts.validation, parts.held_out)]
+    return [numbers.numpy() for numbers in posed.numbers.split(sizes)]
+
+
+def symmetry_of(found: Discovery) -> Symmetry | None:
+    """The symmetry that a formula is written with; None where there is none for classes, several outputs, skew forms.
+
+    A function of a volume needs no form, so that one that was not accepted will do.
+    """
+    volume = found.wider is not None and VOLUME in found.notices
+    symmetry = found.wider.symmetry if found.wider is not None and volume else found.symmetry
+    if symmetry is None or symmetry.skew is not None or found.classes or found.network is None:
+        return None
+    (part, *others), several = as_rep(found.output).parts, len(symmetry.apart) > 0
+    return None if others or part.rank > 2 or (several and part.rank) else symmetry
 
 
 def _predicted(found: Discovery, samples: Samples) -> np.ndarray:

@@ -26,6 +26,7 @@ from gortho.discovery.projection import LEAST_DAMPING, Projection, Solve
 from gortho.discovery.result import Discovery
 from gortho.discovery.targets import Errors, prepared
 from gortho.nn.tuples import SOFT
+from gortho.samples.errors import numbered
 from gortho.samples.values import Samples
 
 #: An outlier is beyond so many sigmas of normal errors with the median of all …
@@ -51,8 +52,6 @@ ROWS_FOR_UNKNOWN, FEWEST = 12, 100
 NEIGHBOURS, BY_CHANCE = 10, 3e-3
 #: Searches after which more outliers are looked for.
 SEARCHES = 3
-#: Rows that are named.
-NAMED = 10
 
 
 def outliers(parts: Parts, A: Tensor, errors: Errors, seed: int) -> Tensor:
@@ -193,9 +192,7 @@ def outlier_notices(posed: Posed, kept: Posed) -> list[str]:
     if not count:
         return []
     if posed.numbers is not None and kept.numbers is not None:
-        rows = sorted(set(posed.numbers.tolist()) - set(kept.numbers.tolist()))
-        numbers = ", ".join(map(str, rows[:NAMED])) + ", …" * (len(rows) > NAMED)
-        named = f" (number {numbers} of the samples used, counted from 0)"
+        named = f" ({numbered(sorted(set(posed.numbers.tolist()) - set(kept.numbers.tolist())))})"
     are, they, them = ("is an outlier", "It is", "it") if count == 1 else ("are outliers", "They are", "them")
     largest = [f"{float(sizes.max()):.3g}" for sizes in (y, rest)]
     by = f": the largest |y| is {largest[0]}, and {largest[1]} without {them}" * (largest[0] != largest[1])

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -33,19 +34,24 @@ DERIVED = ("form.", "net.form.", "back")
 
 
 def check_writable(directory: Path) -> None:
-    """Find out, by doing it, that a run can be saved there; makes the directory."""
+    """Find out, by doing it, that a run can be saved there; leaves no directory that was not there before."""
     if directory.exists() and not directory.is_dir():
         raise ValueError(f"{directory} is a file: give a directory")
     probe = directory / f".{FILE}.{os.getpid()}.tmp"
+    made = [path for path in (directory, *directory.parents) if not path.exists()]
     try:
         directory.mkdir(parents=True, exist_ok=True)
         probe.write_bytes(b"?")
         probe.unlink()
+        free = shutil.disk_usage(directory).free
     except OSError as error:
         raise ValueError(
             f"{directory} cannot be written to ({error.strerror}): choose another directory"
         ) from None
-    free = shutil.disk_usage(directory).free
+    finally:
+        for path in made:
+            with suppress(OSError):  # not made after all, or used by now
+                path.rmdir()
     if free < ROOM:
         raise ValueError(f"{directory} has {free / 1e6:.0f} MB left: a run needs up to {ROOM / 1e6:.0f} MB")
 

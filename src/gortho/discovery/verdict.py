@@ -15,6 +15,7 @@ import numpy as np
 
 from gortho.discovery.defect import NOTABLE_GAIN, Defect, Noise, class_defect, contradicted, defect
 from gortho.discovery.twins import RULED_BY_FEW, Measured
+from gortho.samples.errors import numbered
 
 #: A law that is broken by more than this share of its variance does not keep the form (the user's ``tolerance``).
 TOLERANCE = 0.003
@@ -189,8 +190,7 @@ def confidence(e: Evidence, verdict: Verdict) -> float:
 
 def few_samples(e: Evidence, sizes: np.ndarray, rows: list[int] | None) -> str:
     """The sentence on a few samples that rule the error; ``sizes`` are the |y| of the held-out samples."""
-    numbers = "" if rows is None else ", ".join(map(str, rows[:5])) + ", …" * (len(rows) > 5)
-    named = f" (number {numbers} of the samples used, counted from 0)" if numbers else ""
+    named = f" ({numbered(rows, most=5)})" if rows else ""
     verb = "makes" if len(e.worst) == 1 else "make"
     share = "over 99 %" if e.worst_share > 0.99 else percent(e.worst_share)
     return (

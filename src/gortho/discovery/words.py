@@ -10,6 +10,7 @@ import numpy as np
 from gortho.discovery.verdict import Verdict, percent
 from gortho.discovery.violation import in_words
 from gortho.formulas import Formula
+from gortho.formulas.handed import meanings
 from gortho.report.words import moves, sentences, spoken, with_halves, with_interval
 
 if TYPE_CHECKING:
@@ -42,14 +43,15 @@ def exactly(found: Discovery) -> str:
 
 
 def named(formula: Formula) -> list[str]:
-    """What a formula names beside vectors and scalars: the origin and the directions."""
+    """What a formula names beside vectors and scalars: the origin and the directions; and what × and ε are."""
     symmetry, names = formula.symmetry, formula.coordinates
     told = []
     if symmetry.origin is not None:
         numbers = [f"{value:.4g}" for value in symmetry.origin.tolist()]
         told.append(f"c is the origin ({', '.join(numbers)})")
     directions = zip(formula.vectors[formula.points :], symmetry.directions.tolist())
-    return told + [f"{name} is the direction {in_words(s, names)}" for name, s in directions]
+    told += [f"{name} is the direction {in_words(s, names)}" for name, s in directions]
+    return told + meanings(formula)
 
 
 def where(formula: Formula) -> list[str]:

@@ -18,6 +18,7 @@ from gortho.formulas.shapes import Grid
 from gortho.formulas.usual import far, robust
 from gortho.formulas.values import EXACT, WITHIN, Formula, Monomial, Term
 from gortho.formulas.writing import TEXT, body
+from gortho.samples.errors import numbered
 from gortho.samples.values import Samples
 
 #: Terms of a formula, and of one that is an approximation only, at most.
@@ -297,11 +298,13 @@ def _measured(problem: Problem, formula: Formula) -> Formula:
     out = far(np.minimum(own, other), own, rows.root * rows.y)
     kept = held.rows(~out)
     left = problem.unexplained(values[~out], kept)
+    which = problem.rows_of(2, out)
     return replace(
         formula,
         unexplained=left if np.isfinite(left) else np.inf,
         predictor_unexplained=problem.unexplained(predicted[~out], kept),
         far=(int(out.sum()), len(held)),
+        which=("", numbered(which) if which else ""),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from gortho.formulas.values import Factor, Monomial, Quantities, Term, Weights
+from gortho.formulas.ways import Way
+from gortho.symmetry import Symmetry
 
 #: Terms to choose from, at most.
 MOST = 600
@@ -21,8 +23,8 @@ FALLS = (-0.5, -1.0, -1.5, -2.5)
 LONGEST = 6
 
 
-#: A way to build the output: which of `Rep.terms`, the vectors of its legs, what it costs.
-Way = tuple[int, tuple[Weights, ...], int]
+#: A way to build the output: which of `ways_of`, the vectors that it takes, what it costs.
+Made = tuple[int, tuple[Weights, ...], int]
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,9 @@ class Space:
     set_like: bool = False
     positive: frozenset[tuple[Weights, Weights]] = frozenset()  # inner products that are never below zero
     nonzero: frozenset[int] = frozenset()  # scalars that are never zero
+    axial: frozenset[int] = frozenset()  # vectors that keep their sign in a mirror
+    odd: bool = False  # the output changes its sign there, beside what its indices do
+    special: bool = False  # mirrors are not in the group
 
     @property
     def size(self) -> int:
@@ -57,14 +62,32 @@ class Space:
     def space(self, i: int) -> int:
         return self.spaces[i] if self.spaces and i < self.points else 0
 
+    def parity(self, weights: Weights) -> int:
+        """1 for axial vectors and their sums, 0 for polar ones."""
+        return int(any(w and i in self.axial for i, w in enumerate(weights)))
+
+    def kind(self, i: int) -> tuple[int, int]:
+        """What vectors must have in common to be added: the space, and the parity where that means something."""
+        return self.space(i), 0 if self.special else int(i in self.axial)
+
+    def fits(self, monomial: Monomial, ways: Sequence[Way]) -> bool:
+        """Whether a product has the parity of the output; without mirrors, none is wrong."""
+        if self.special:
+            return True
+        odd = ways[monomial.term].odd + sum(map(self.parity, monomial.legs))
+        for f in monomial.factors:
+            if f.kind == "power" and f.power % 2 == 1 and not f.absolute:
+                odd += self.parity(f.left) + self.parity(f.right)
+        return odd % 2 == self.odd
+
     def sums(self) -> list[tuple[Weights, int]]:
         """Sums and differences of two vectors of one kind, and the sum of all, with their costs."""
         found: list[tuple[Weights, int]] = []
-        pairs = [(i, j) for i, j in combinations(range(self.points), 2) if self.space(i) == self.space(j)]
+        pairs = [(i, j) for i, j in combinations(range(self.points), 2) if self.kind(i) == self.kind(j)]
         for i, j in [] if self.set_like else pairs:
             a, b = np.array(self.unit(i)), np.array(self.unit(j))
             found += [(tuple((a - b).tolist()), 0), (tuple((a + b).tolist()), 1)]
-        if self.points > 2 and len(set(self.spaces)) < 2:
+        if self.points > 2 and len(set(map(self.kind, range(self.points)))) < 2:
             found.append(((*[1] * self.points, *[0] * self.directions), 1))
         return found
 
@@ -89,10 +112,16 @@ class Space:
 
 
 def space_of(
-    q: Quantities, points: int, spaces: tuple[int, ...], counts: tuple[int, int], set_like: bool
+    q: Quantities,
+    points: int,
+    symmetry: Symmetry,
+    counts: tuple[int, int],
+    set_like: bool,
+    axial: Sequence[int],
 ) -> Space:
     """What the terms of these samples can be made of."""
-    bare = Space(points, q.vectors.shape[1] - points, spaces, *counts, set_like)
+    bare = Space(points, q.vectors.shape[1] - points, symmetry.apart, *counts, set_like)
+    bare = replace(bare, axial=frozenset(axial), odd=q.rep.odd, special=symmetry.special)
     sums = {w for w, _ in [*bare.squares(), *((bare.unit(i), 0) for i in range(points))]}
     sums |= {
         tuple(int(a) for a in np.subtract(bare.unit(i), bare.unit(j)))
@@ -139,32 +168,58 @@ def functions(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
         if v.index(1) < space.points:
             both = (space.plain(u, u, -0.5), space.plain(v, v, -0.5))
             found.append(((space.plain(u, v), *both), 3))
+            if {(u, u), (v, v)} <= space.positive and space.parity(u) == space.parity(v):
+                found.append(((Factor("angle", u, v),), 2))
     return found
 
 
-def legs(space: Space, q: Quantities, output_space: int = 0) -> list[Way]:
-    """Ways to build the output: term, its vectors, cost."""
+def legs(space: Space, q: Quantities, output_space: int = 0) -> list[Made]:
+    """Ways to build the output: which, its vectors, cost."""
     vectors = [(space.unit(i), 0) for i in range(space.size) if space.space(i) == output_space]
     if space.set_like:
         vectors = vectors[space.points :]
     vectors += [
         (w, c) for w, c in space.sums() if space.space(next(i for i, k in enumerate(w) if k)) == output_space
     ]
-    found: list[Way] = []
-    for number, way in enumerate(q.terms):
-        if len(way.legs) == 2:  # a vector with itself, and two of the vectors
+    found: list[Made] = []
+    for number, way in enumerate(q.ways):
+        if way.odd:
+            found += [(number, chosen, cost) for chosen, cost in filled(space, way)]
+        elif way.count == 2:  # a vector with itself, and two of the vectors
             found += [(number, (w, w), c) for w, c in vectors]
             single = [w for w, _ in vectors if sum(map(abs, w)) == 1]
             found += [(number, (a, b), 1) for a in single for b in single if a != b]
-        elif len(way.legs) < 2:
+        elif way.count < 2:
             found += [(number, tuple(w for w, _ in chosen), sum(c for _, c in chosen))
-                      for chosen in product(vectors, repeat=len(way.legs))]  # fmt: skip
+                      for chosen in product(vectors, repeat=way.count)]  # fmt: skip
     return found
+
+
+def filled(space: Space, way: Way) -> Iterator[tuple[tuple[Weights, ...], int]]:
+    """Vectors for the slots of ε, one of them perhaps a difference, and for other indices; with costs."""
+    if space.set_like or len(set(space.spaces)) > 1:
+        return
+    units = [space.unit(i) for i in range(space.size)]
+    apart = [(w, 1) for w, cost in space.sums() if not cost]
+    others = list(product(units, repeat=way.count - way.filled))
+    slots = [(chosen, 0) for chosen in combinations(units, way.filled)]
+    for w, cost in apart if way.filled else []:
+        free = [u for u in units if not np.dot(u, w)]
+        slots += [((*chosen, w), cost) for chosen in combinations(free, way.filled - 1)]
+    for (chosen, cost), rest in product(slots, others):
+        if (
+            any(any(w[: space.points]) for w in chosen) or not way.filled
+        ):  # ε of directions alone is a constant
+            yield (*chosen, *rest), cost
 
 
 def summed(space: Space, q: Quantities) -> Iterator[Candidate]:
     """Sums of alike terms over all vectors, and over pairs: where vectors have no order, or are three or more."""
-    if len(set(space.spaces)) > 1 or space.points < 2 or not (space.set_like or space.points > 2):
+    if (
+        len(set(map(space.kind, range(space.points)))) > 1
+        or space.points < 2
+        or not (space.set_like or space.points > 2)
+    ):
         return
     p, k = space.points, space.point_scalars
     pairs = list(combinations(range(p), 2))
@@ -186,9 +241,9 @@ def summed(space: Space, q: Quantities) -> Iterator[Candidate]:
     apart = [tuple(int(a) for a in np.subtract(units[i], units[j])) for i, j in pairs]
     choices: dict[float | None, int] = {None: 0, 1.0: 1}
     choices |= {power: 1 + cost for power, cost in POWERS.items()}
-    for number, way in enumerate(q.terms):
-        count = len(way.legs)
-        if count > 2:
+    for number, way in enumerate(q.ways):
+        count = way.count
+        if count > 2 or way.odd:
             continue
         for masses in (None, *range(k)):
             for power, cost in choices.items():
@@ -202,7 +257,7 @@ def summed(space: Space, q: Quantities) -> Iterator[Candidate]:
 
 def library(space: Space, q: Quantities, output_space: int = 0, most: int = MOST) -> list[Candidate]:
     """Terms from the simplest on, about so many, and the sums that are alike."""
-    found = list(summed(space, q))
+    found = [c for c in summed(space, q) if space.fits(c.term.monomials[0], q.ways)]
     most += len(found)
     by_cost: list[dict[int, list[Any]]] = [{}, {}, {}]
     ingredients: tuple[Any, ...] = scalar_products(space), functions(space), legs(space, q, output_space)
@@ -215,17 +270,22 @@ def library(space: Space, q: Quantities, output_space: int = 0, most: int = MOST
                 by_cost[0][a], by_cost[1][b], by_cost[2].get(cost - a - b, [])
             ):
                 term = _product(scalars[0], inner[0], way)
-                if term is not None:
+                if term is not None and space.fits(term.monomials[0], q.ways):
                     found.append(Candidate(term, cost))
         if len(found) >= most:
             break
     return sorted(found, key=lambda candidate: candidate.cost)[:most]
 
 
-def _product(scalars: tuple[Factor, ...], inner: tuple[Factor, ...], way: Way) -> Term | None:
+def _product(scalars: tuple[Factor, ...], inner: tuple[Factor, ...], way: Made) -> Term | None:
     """A term, unless it is of no use: a sum of vectors goes with functions of its own length."""
     number, weights, _ = way
-    apart = any(sum(map(abs, w)) > 1 for w in weights)
-    if (apart and inner and inner[0].left != weights[0]) or (len(inner) > 1 and len(scalars) > 1):
+    apart = sums_of(weights)
+    if (apart and inner and inner[0].left not in apart) or (len(inner) > 1 and len(scalars) > 1):
         return None
     return Term((Monomial((*scalars, *inner), number, weights),))
+
+
+def sums_of(weights: Sequence[Weights]) -> list[Weights]:
+    """Those that are sums of vectors, or differences."""
+    return [w for w in weights if sum(map(abs, w)) > 1]

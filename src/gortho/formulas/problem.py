@@ -20,7 +20,8 @@ class Problem:
 
     ``spread`` are symmetries that would do as well (refits), by which the form's error reaches the coefficients;
     ``widened`` is the factor that their spread is known to be too small by. ``logarithms`` may be in it or not.
-    ``predicted`` are values for the held-out samples, where those of ``predict`` have seen them.
+    ``predicted`` are values for the held-out samples, where those of ``predict`` have seen them. ``axial`` are the
+    places of axial vectors; ``numbers`` those of the samples among the given ones, part by part, where they are known.
     """
 
     train: Samples
@@ -34,6 +35,8 @@ class Problem:
     output_space: int = 0
     logarithms: bool = True
     predicted: np.ndarray | None = None
+    axial: tuple[int, ...] = ()
+    numbers: Sequence[np.ndarray] = ()
 
     def rows(self, samples: Samples, symmetry: Symmetry | None = None) -> Rows:
         """Samples as formulas see them."""
@@ -43,7 +46,11 @@ class Problem:
         """What terms can be made of."""
         options = self.train.network_options()
         counts = options["point_scalars"], options["sample_scalars"]
-        return space_of(rows.q, self.train.points, self.symmetry.apart, counts, self.train.set_like)
+        return space_of(rows.q, self.train.points, self.symmetry, counts, self.train.set_like, self.axial)
+
+    def rows_of(self, part: int, mask: np.ndarray) -> list[int]:
+        """The numbers of some samples of a part; none where they are not known."""
+        return sorted(self.numbers[part][mask].tolist()) if self.numbers else []
 
     def unexplained(self, values: np.ndarray, samples: Samples) -> float:
         """The share of the variance of samples that values leave, by their weights."""

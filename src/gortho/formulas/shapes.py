@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from gortho.formulas.fitting import STEP, Rows
-from gortho.formulas.library import Candidate, Space, legs, scalar_products
+from gortho.formulas.library import Candidate, Space, legs, scalar_products, sums_of
 from gortho.formulas.selection import SAME
 from gortho.formulas.values import Factor, Monomial, Quantities, Term
 
@@ -20,6 +20,8 @@ RATES = (0.2, 0.6, 1.5, 4.0)
 #: What is added to a square before its power or logarithm is taken, in units of its median.
 SHIFTS = (0.03, 0.3, 3.0)
 SHIFTED = (-1.5, -1.0, -0.5, 0.5)
+#: The largest argument of an arcsin, which ends at one.
+ARCS = (0.4, 0.7, 0.95)
 #: Where powers that are no multiples of a half begin.
 FREE = (-2.3, -1.2, -0.3, 0.3, 0.7, 1.2, 2.3)
 #: Terms of the grid, at most, and those of it that are refined beside each set of other terms.
@@ -52,6 +54,7 @@ def factors(space: Space, q: Quantities) -> Iterator[tuple[tuple[Factor, ...], i
                     yield (replace(plain, power=-0.5), fall), cost + 1
                 else:
                     yield (replace(fall, shape=rate / middle),), cost
+        yield from arcs(replace(plain, kind="arcsin", rooted=True), np.sqrt(t), q, cost)
         for a in SHIFTS:
             for power in SHIFTED:
                 yield (replace(plain, power=power, shape=a * middle),), cost
@@ -62,6 +65,15 @@ def factors(space: Space, q: Quantities) -> Iterator[tuple[tuple[Factor, ...], i
             size = np.median(np.square(q.scalars[:, k]))
             for a, power in product(SHIFTS if size > 0 else (), (0.5, -0.5)):
                 yield (replace(plain, power=power, shape=a * middle / size, scalar=k),), cost
+
+
+def arcs(arc: Factor, t: np.ndarray, q: Quantities, cost: int) -> Iterator[tuple[tuple[Factor, ...], int]]:
+    """arcsin of a length, or of a length times a scalar, such as a wavelength, where that is never negative."""
+    for share in ARCS:
+        yield (replace(arc, shape=share / t.max()),), cost
+        for k in range(q.scalars.shape[1]):
+            if (q.scalars[:, k] > 0).all():
+                yield (replace(arc, shape=share / (t * q.scalars[:, k]).max(), scalar=k),), cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,20 +88,20 @@ class Grid:
     def of(cls, space: Space, rows: Rows, output_space: int = 0, logarithms: bool = True) -> Grid:
         """All terms, from the simplest on, that are finite and not zero there."""
         found: list[tuple[Candidate, np.ndarray]] = []
-        ways = legs(space, rows.q, output_space)
+        ways = [w for w in legs(space, rows.q, output_space) if space.fits(Monomial((), *w[:2]), rows.q.ways)]
         simple = [(s, c) for s, c in scalar_products(space) if c < 2]
         with np.errstate(all="ignore"):
             others = [
                 (way, s, _value(rows, s) * rows.root * rows.q.tensor(*way[:2]), c + way[2])
                 for way, (s, c) in product(ways, simple)
             ]
-            apart = [any(sum(map(abs, w)) > 1 for w in way[1]) for way, *_ in others]
+            apart = [sums_of(way[1]) for way, *_ in others]
             for chosen, cost in factors(space, rows.q):
                 if chosen[-1].kind == "log" and not logarithms:
                     continue
                 value = _value(rows, chosen)
                 for ((number, weights, _), scalars, other, more), own in zip(others, apart):
-                    if own and chosen[-1].left != weights[0]:
+                    if own and chosen[-1].left not in own:
                         continue
                     term = Term((Monomial((*scalars, *chosen), number, weights),))
                     found.append((Candidate(term, COST + cost + more), (value * other).ravel()))

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gortho.formulas.values import Factor, Formula, Term, Weights
+from gortho.formulas.handed import way_of
+from gortho.formulas.values import FUNCTIONS, Factor, Formula, Term, Weights
 from gortho.reps import as_rep
 
 #: Mixed terms of a form below this share of their squares are rounding.
@@ -39,6 +40,9 @@ def expression(formula: Formula, left_out: np.ndarray | None = None) -> Any:
     def total(weights: Weights) -> Any:
         return sum((w * vectors[i] for i, w in enumerate(weights) if w), sympy.zeros(symmetry.n, 1))
 
+    def square(A: Any, u: Any) -> Any:
+        return sympy.Add(*(A[i, j] * u[i] * u[j] for i in range(symmetry.n) for j in range(symmetry.n)))
+
     def factor(f: Factor) -> Any:
         if f.kind == "scalar":
             return scalars[f.scalar] ** _exponent(sympy, f.power)  # type: ignore[index]
@@ -49,20 +53,29 @@ def expression(formula: Formula, left_out: np.ndarray | None = None) -> Any:
         a = 0 if f.shape is None else sympy.Float(f.shape)
         if f.kind == "free":
             return t**a
-        if f.kind in ("exp", "sin", "cos"):
-            return getattr(sympy, f.kind)(a * t)
+        if f.kind == "angle":
+            return sympy.acos(t / sympy.sqrt(square(A, u) * square(A, v)))
+        if f.kind in FUNCTIONS:
+            given = 1 if f.scalar is None else scalars[f.scalar]
+            return getattr(sympy, {"arcsin": "asin"}.get(f.kind, f.kind))(a * given * t)
         t = t + a * (1 if f.scalar is None else scalars[f.scalar] ** 2)
         return sympy.log(t) if f.kind == "log" else t ** _exponent(sympy, f.power)
 
     def leg(term: int, legs: tuple[Weights, ...]) -> Any:
-        way = rep.terms(symmetry.form.signature.zero > 0)[term]
-        A = forms[0]
-        for first, second in way.pairs:
+        way, A = way_of(formula, term)[1], forms[0]
+        for first, second in way.rest.pairs:
             return A.inv() if second < rep.up else A if first >= rep.up else sympy.eye(symmetry.n)
-        parts = [
-            total(weights) if place < rep.up else A * total(weights) for place, weights in zip(way.legs, legs)
-        ]
-        return sympy.Integer(1) if not parts else parts[0] if len(parts) == 1 else parts[0] * parts[1].T
+        rest = zip(way.rest.legs, legs[way.filled :])
+        parts = {place: total(w) if place < rep.up else A * total(w) for place, w in rest}
+        if way.free is not None:
+            value = _volume(sympy, [total(w) for w in legs[: way.filled]], way.free, symmetry.n)
+            up = [place < rep.up for place in way.free]
+            value = A.inv() * value if up and up[0] else value
+            if len(up) != 1:
+                return value * A.inv() if up and up[1] else value
+            parts[way.free[0]] = value
+        ordered = [parts[place] for place in sorted(parts)]
+        return sympy.Integer(1) if not parts else ordered[0] if rep.rank == 1 else ordered[0] * ordered[1].T
 
     def whole(term: Term) -> Any:
         products = [sympy.Mul(*map(factor, m.factors)) * leg(m.term, m.legs) for m in term.monomials]
@@ -70,6 +83,18 @@ def expression(formula: Formula, left_out: np.ndarray | None = None) -> Any:
 
     parts = [whole(term) for term in formula.terms]
     return sum(parts[1:], parts[0])
+
+
+def _volume(sympy: Any, vectors: list[Any], free: tuple[int, ...], n: int) -> Any:
+    """det[x_1 … x_n], or with unit vectors in the places of free indices: a column, or a matrix."""
+    units = [sympy.Matrix([int(i == k) for i in range(n)]) for k in range(n)]
+
+    def det(*last: Any) -> Any:
+        return sympy.Matrix.hstack(*vectors, *last).det(method="berkowitz")
+
+    if not free:
+        return det()
+    return sympy.Matrix(n, n if len(free) == 2 else 1, lambda i, j: det(*[units[i], units[j]][: len(free)]))
 
 
 def _matrix(sympy: Any, form: Any, left_out: np.ndarray | None) -> Any:

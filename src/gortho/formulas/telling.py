@@ -8,6 +8,9 @@ from gortho.forms import coefficient, set_off
 from gortho.formulas.values import MOST_LEFT, Formula
 from gortho.formulas.writing import NO_ERROR, TEXT, Writer, number
 
+#: A predictor that leaves so many times what the formula leaves, and this share of the variance, is not worth its use.
+FAR_WORSE, POOR = 100.0, 0.05
+
 
 def errors(formula: Formula) -> str:
     """Half 95 % intervals of the coefficients, and of the numbers inside functions, in the order of the formula."""
@@ -35,18 +38,24 @@ def _without_error(formula: Formula) -> bool:
 def quality(formula: Formula) -> str:
     """How good it is, in words."""
     own, other = formula.unexplained, formula.predictor_unexplained
-    if formula.exact:
-        return "leaves nothing of the held-out variance but rounding"
-    compared = f"{own:.2g} of the held-out variance, the predictor {other:.2g}"
-    count, held_out = formula.far
+    (count, held_out), without = formula.far, ""
     if count:
-        compared += f", without {count} of {held_out} samples, which are far from both"
+        without = (
+            f", without {count} of {held_out} samples, which are far from both{_named(formula.which[1])}"
+        )
+    if formula.exact:
+        return f"leaves nothing of the held-out variance but rounding{without}"
+    compared = f"{own:.2g} of the held-out variance, the predictor {other:.2g}{without}"
     if formula.holds:
         return f"leaves {compared}"
     kind = "an approximation only"
     if formula.within and formula.unexplained <= MOST_LEFT:
         kind = f"an interpolation with {formula.numbers} numbers"
     return f"{kind}: leaves {compared}"
+
+
+def _named(which: str) -> str:
+    return f" ({which})" if which else ""
 
 
 def in_coordinates(formula: Formula) -> str:
@@ -81,7 +90,10 @@ def lines(formula: Formula) -> list[str]:
     """The formula and what is to be said of it."""
     found = [str(formula), f"± 95 %: {errors(formula)}; {quality(formula)}"]
     if formula.left_out:
-        found.append(f"fitted without {formula.left_out} of {formula.samples} samples, which are far from it")
+        without = f"fitted without {formula.left_out} of {formula.samples} samples, which are far from it"
+        found.append(without + _named(formula.which[0]))
+    if formula.holds and formula.predictor_unexplained > max(FAR_WORSE * formula.unexplained, POOR):
+        found.append("far better than the predictor: compute y by the formula")
     expanded = in_coordinates(formula)
     if expanded:
         found.append(f"that is, {expanded}")

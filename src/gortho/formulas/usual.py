@@ -10,6 +10,7 @@ from scipy.stats import chi2, norm
 
 from gortho.formulas.problem import Problem
 from gortho.formulas.values import Formula
+from gortho.samples.errors import numbered
 from gortho.samples.values import Samples
 
 #: A sample is far from a formula where normal errors, with the median of all, would be so with this many sigmas.
@@ -121,7 +122,7 @@ def robust(problem: Problem, once: Once, again: Again) -> Formula | None:
         kept = kept_by(problem, first)
         if kept.out:
             starts.append(kept)
-            best = _told(again(without(problem, kept), first), kept)
+            best = _told(problem, again(without(problem, kept), first), kept)
     if first is None or not (first.holds and (first.polynomial or first.numbers <= PLAIN)):
         starts.append(usual(problem))
     for start in starts:
@@ -129,9 +130,13 @@ def robust(problem: Problem, once: Once, again: Again) -> Formula | None:
     return best
 
 
-def _told(formula: Formula, kept: Kept) -> Formula:
-    """The formula with how many samples it was fitted without."""
-    return replace(formula, left_out=kept.out, samples=len(kept.train) + len(kept.validation))
+def _told(problem: Problem, formula: Formula, kept: Kept) -> Formula:
+    """The formula with how many samples it was fitted without, and which."""
+    out = [problem.rows_of(part, ~mask) for part, mask in enumerate((kept.train, kept.validation))]
+    rows = sorted(out[0] + out[1])
+    named = numbered(rows) if rows else ""
+    count = len(kept.train) + len(kept.validation)
+    return replace(formula, left_out=kept.out, samples=count, which=(named, formula.which[1]))
 
 
 def _settled(problem: Problem, kept: Kept, once: Once) -> Formula | None:
@@ -141,7 +146,7 @@ def _settled(problem: Problem, kept: Kept, once: Once) -> Formula | None:
         formula = once(without(problem, kept))
         if formula is None:
             return found
-        found, now = _told(formula, kept), kept_by(problem, formula)
+        found, now = _told(problem, formula, kept), kept_by(problem, formula)
         if now == kept:
             return found
         kept = now

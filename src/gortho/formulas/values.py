@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gortho.formulas.ways import product_of, ways_of
 from gortho.reps import as_rep
 from gortho.symmetry import Symmetry
 
@@ -21,6 +22,9 @@ MOST_LEFT = 0.25
 #: One that is neither exact nor a polynomial may have so many fitted numbers: with more, it interpolates.
 NUMBERS = 4
 
+#: Functions of a number inside times t.
+FUNCTIONS = ("exp", "sin", "cos", "arcsin")
+
 #: A sum of the vectors of a sample, by its whole weights.
 Weights = tuple[int, ...]
 
@@ -30,14 +34,15 @@ class Factor:
     """A function of one inner product ⟨u, v⟩, or a power of a scalar.
 
     Attributes:
-        kind: "scalar" s^power; "power" t^power; "log" log t; "free" t^shape; "exp", "sin", "cos" of shape · t.
+        kind: "scalar" s^power; "power" t^power; "log" log t; "free" t^shape; "exp", "sin", "cos", "arcsin" of
+            shape · t; "angle" the angle between u and v.
         left, right: the vectors u and v of t = ⟨u, v⟩.
         power: the exponent.
         absolute: t is |⟨u, v⟩|.
         rooted: t is √|⟨u, v⟩|.
         shape: a number that was fitted; of powers and logarithms it is added to t.
         shape_error: half of its 95 % interval.
-        scalar: which scalar; of powers, the one whose square the shape multiplies.
+        scalar: which scalar; of powers, the one whose square the shape multiplies, of arcsin, one that t is times.
     """
 
     kind: str
@@ -60,8 +65,10 @@ class Factor:
         a = 0.0 if self.shape is None else self.shape
         if self.kind == "free":
             return t**a
-        if self.kind in ("exp", "sin", "cos"):
-            return getattr(np, self.kind)(a * t)
+        if self.kind == "angle":
+            return np.arccos(np.clip(t, -1.0, 1.0))  # beyond is rounding: t is a cosine
+        if self.kind in FUNCTIONS:
+            return getattr(np, self.kind)(a * t if scalar is None else a * t * scalar)
         if a:
             t = t + a * (1.0 if scalar is None else scalar * scalar)
         return np.log(t) if self.kind == "log" else t if self.power == 1 else t**self.power
@@ -69,7 +76,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Monomial:
-    """A product of factors and vectors: ``term`` says how the output is built (`Rep.terms`), ``legs`` of what."""
+    """A product of factors and vectors: ``term`` says how the output is built (`ways_of`), ``legs`` of what."""
 
     factors: tuple[Factor, ...] = ()
     term: int = 0
@@ -129,7 +136,7 @@ class Quantities:
     def __init__(self, x: np.ndarray, scalars: np.ndarray, symmetry: Symmetry, output: str):
         rep = as_rep(output)
         self.rep = rep.parts[0]
-        self.terms = self.rep.terms(symmetry.form.signature.zero > 0)
+        self.ways = ways_of(self.rep, symmetry.form.n, symmetry.form.signature.zero > 0)
         self.scalars = scalars
         origin = symmetry.origin
         moved = np.asarray(x, float) - (0.0 if origin is None else origin.numpy())
@@ -153,27 +160,22 @@ class Quantities:
         return self._inners[left, right]
 
     def tensor(self, term: int, legs: tuple[Weights, ...]) -> np.ndarray:
-        """The product of vectors and metric ``(N, components)``."""
+        """The product of vectors, metric and ε ``(N, components)``."""
         if (term, legs) not in self._tensors:
-            way, N = self.terms[term], len(self.vectors)
-            value = np.ones((N,))
-            for position, weights in zip(way.legs, legs):
-                of = self.vectors if position < self.rep.up else self.lowered
-                value = value[..., None] * np.einsum("zin,i->zn", of, np.array(weights, float)).reshape(
-                    N, *(1,) * (value.ndim - 1), -1
-                )
-            for first, second in way.pairs:
-                both_up, both_down = second < self.rep.up, first >= self.rep.up
-                pair = np.linalg.inv(self.A) if both_up else self.A if both_down else np.eye(len(self.A))
-                value = value[..., None, None] * pair
-            order = [*way.legs, *(position for pair_ in way.pairs for position in pair_)]
-            value = value.transpose(0, *(1 + order.index(i) for i in range(self.rep.rank)))
-            self._tensors[term, legs] = value.reshape(N, -1)
+            chosen = [np.array(weights, float) for weights in legs]
+            vectors, lowered = (
+                [np.einsum("zin,i->zn", of, w) for w in chosen] for of in (self.vectors, self.lowered)
+            )
+            value = product_of(self.ways[term], self.rep, vectors, lowered, self.A)
+            self._tensors[term, legs] = np.broadcast_to(value, (len(self.vectors), value.shape[1]))
         return self._tensors[term, legs]
 
     def factor(self, factor: Factor) -> np.ndarray:
         """The values of a factor ``(N,)``."""
         inner = None if factor.kind == "scalar" else self.inner(factor.left, factor.right)
+        if factor.kind == "angle":
+            sizes = self.inner(factor.left, factor.left) * self.inner(factor.right, factor.right)
+            inner = self.inner(factor.left, factor.right) / np.sqrt(sizes)
         scalar = None if factor.scalar is None else self.scalars[:, factor.scalar]
         return factor.value(inner, scalar)
 
@@ -203,6 +205,7 @@ class Formula:
         rivals: terms that do as well in place of one, as far as these samples tell: "log⟨x,x⟩ for √⟨x,x⟩".
         left_out, samples: of so many samples that it could be fitted to, those that are far from it do not count.
         far: of so many held-out samples, those far from formula and predictor are not in the two shares.
+        which: where those that were left out of the fit, and of the shares, stand; "" where that is not known.
 
     >>> from gortho import QuadraticForm
     >>> kinetic = Term((Monomial((Factor("scalar", scalar=0), Factor("power", (1,), (1,)))),), "", 0.5, 0.01)
@@ -226,6 +229,7 @@ class Formula:
     left_out: int = 0
     samples: int = 0
     far: tuple[int, int] = (0, 0)
+    which: tuple[str, str] = ("", "")
 
     @property
     def within(self) -> bool:
@@ -241,6 +245,12 @@ class Formula:
     def polynomial(self) -> bool:
         """Whether it is a polynomial of inner products, scalars and vectors."""
         return all(term.polynomial for term in self.terms)
+
+    @property
+    def needs_no_form(self) -> bool:
+        """Whether it has neither inner products nor indices: determinants and scalars alone."""
+        factors = [f for term in self.terms for m in term.monomials for f in m.factors]
+        return all(f.kind == "scalar" for f in factors) and not as_rep(self.output).parts[0].rank
 
     @property
     def numbers(self) -> int:

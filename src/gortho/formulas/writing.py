@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 
 from gortho.forms import WORD, set_off
-from gortho.formulas.values import Factor, Formula, Monomial, Term, Weights
-from gortho.reps import as_rep
+from gortho.formulas.handed import volume, way_of
+from gortho.formulas.values import FUNCTIONS, Factor, Formula, Monomial, Term, Weights
 
 #: A number whose error is below this share of it is written without it, to six digits at most.
 NO_ERROR = 1e-5
@@ -204,9 +204,15 @@ class Writer:
             return f"{t}^{{{shape}}}" if style.latex else f"{t}^{shape}"
         function = f"\\{factor.kind}" if style.latex else factor.kind
         bracket = ("\\left(", "\\right)") if style.latex else ("(", ")")
-        if factor.kind in ("exp", "sin", "cos"):
+        if factor.kind == "angle":
+            squares = [self.inner(w, w) for w in (factor.left, factor.right)]
+            root = f"\\sqrt{{{''.join(squares)}}}" if style.latex else f"√({''.join(squares)})"
+            cosine = f"\\frac{{{t}}}{{{root}}}" if style.latex else f"{t}/{root}"
+            return f"{chr(92) * style.latex}arccos{bracket[0]}{cosine}{bracket[1]}"
+        if factor.kind in FUNCTIONS:
             shape = style.number(factor.shape or 0.0, factor.shape_error)
-            return f"{function}{bracket[0]}{style.product([shape, t])}{bracket[1]}"
+            given = [] if factor.scalar is None else [self.scalars[factor.scalar]]
+            return f"{function}{bracket[0]}{style.product([shape, *given, t])}{bracket[1]}"
         if factor.shape:
             t += self._shift(factor)
         if factor.kind == "log":
@@ -221,18 +227,27 @@ class Writer:
 
     def legs(self, monomial: Monomial) -> tuple[list[str], list[str]]:
         """The vectors and the metric that the output is made of."""
-        part = as_rep(self.formula.output).parts[0]
-        way = part.terms(self.formula.symmetry.form.signature.zero > 0)[monomial.term]
+        part, way = way_of(self.formula, monomial.term)
         raised = "^{-1}" if self.style.latex else "⁻¹"
-        metric = [f"A{raised}" if b < part.up else "A" if a >= part.up else "I" for a, b in way.pairs]
+        metric = [f"A{raised}" if b < part.up else "A" if a >= part.up else "I" for a, b in way.rest.pairs]
         transposed, written = "^{\\top}" if self.style.latex else "ᵀ", []
-        for place, (position, weights) in enumerate(zip(way.legs, monomial.legs)):
+        for position, weights in zip(way.rest.legs, monomial.legs[way.filled :]):
             vector = self.vector(weights, bracket=True)
-            if part.rank == 2 and place == 1:
+            if part.rank == 2 and position == 1:
                 written.append(vector + transposed + ("A" if position >= part.up else ""))
             else:
                 written.append(("A" if position >= part.up else "") + vector)
+        if way.free is not None:
+            written.insert(len(written) if way.free == (1,) else 0, self._volume(monomial))
         return written, metric
+
+    def _volume(self, monomial: Monomial) -> str:
+        """ε with its vectors."""
+        part, way = way_of(self.formula, monomial.term)
+        n, alone = self.formula.symmetry.form.n, all(f.kind == "scalar" for f in monomial.factors)
+        crossed = n == 3 and len(way.free or ()) == 1
+        vectors = [self.vector(weights, bracket=crossed) for weights in monomial.legs[: way.filled]]
+        return volume(part, way, n, vectors, self.style.latex, alone)
 
     def monomial(self, monomial: Monomial) -> str:
         """A product: scalars, vectors, functions, metric."""

@@ -169,6 +169,8 @@ def as_float64(values: Any, name: str, columns: Sequence[str] | None = None) -> 
     else:
         fix = "convert it to a number or drop its column or row"
     value = array[index]
+    if name == "y" and isinstance(value, str | bytes):
+        fix += "; or give output='class' if these are labels"
     found = str(value) if array.dtype.kind in "mM" else repr(getattr(value, "item", lambda: value)())
     raise DataError(
         f"{name} holds {found} {_where(index, f'row {index[0]}', columns)}, not a real number: {fix}"

@@ -29,6 +29,16 @@ def row_number(row: int) -> str:
     return f"row {row}"
 
 
+def numbered(rows: Sequence[int], most: int = 10) -> str:
+    """Samples by their numbers, which `Dataset.in_file` turns into places in the file.
+
+    >>> numbered([3, 8])
+    'number 3, 8 of the samples used, counted from 0'
+    """
+    numbers = ", ".join(map(str, rows[:most])) + ", …" * (len(rows) > most)
+    return f"number {numbers} of the samples used, counted from 0"
+
+
 def listed(names: Sequence[str]) -> str:
     """The names in quotes, at most `SHOWN` of them.
 

@@ -16,6 +16,9 @@ from .wanted import MORE, Wanted
 
 BLOCK = 2_000_000  # cells read at a time
 TARGET = re.compile(r"y$|y[_\d]|target|label", re.IGNORECASE)
+#: What begins with a letter is no number, but for missing and logical ones.
+WORD = re.compile(r"^\s*(?!(?:nan?|n/a|none|null|true|false|inf|infinity)\s*$)[^\W\d_]", re.IGNORECASE)
+LOOKED_AT = 20  # rows that tell whether a target is text
 INDEX = re.compile(r"$|Unnamed: \d+$|__index_level_\d+__$")  # row numbers that pandas writes along
 
 
@@ -58,6 +61,8 @@ def choose_columns(table: Table, wanted: Wanted) -> Chunks:
         raise DataError(f"columns {listed(twice)} are used more than once: give each to x, y or scalars once")
     picked = {part: tuple(names) for part, names in parts.items() if names}
     codes = {}
+    if not wanted.labels:
+        _check_no_labels(table, y_columns)
     if wanted.labels and y_columns:
         if len(y_columns) > 1:
             raise DataError(f"y has {len(y_columns)} columns: classes are one column of labels")
@@ -73,6 +78,18 @@ def choose_columns(table: Table, wanted: Wanted) -> Chunks:
         table.where,
         classes=codes[y_columns[0]].classes if codes else (),
     )
+
+
+def _check_no_labels(table: Table, y_columns: list[str]) -> None:
+    """Refuse a target that looks like labels, a few words that come again, with a hint how to say that it has such."""
+    for name in y_columns if len(y_columns) == 1 else []:
+        cells = table.head(LOOKED_AT)[name].dropna().tolist()
+        words = {str(cell) for cell in cells if WORD.search(str(cell))}
+        if cells and len(words) < len(cells) and all(str(cell) in words for cell in cells):
+            raise DataError(
+                f"column {name!r} holds text, such as {listed(sorted(words)[:2])}: give output='class' if these are "
+                "labels, or numbers"
+            )
 
 
 def read_table(table: Table, wanted: Wanted, limits: Limits) -> Raw:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -89,10 +90,10 @@ def wider_answer(
     matrices = torch.stack([claim.split(t, n)[0] for t in (end.theta, *trial.refits)])
     exact, skew = end.degree is not None, symmetry.skew
     candidate, entry, eigen = None, None, None
+    errors = _form_errors(posed, claim, symmetry, matrices, exact)
     if symmetry.forms:
         candidate = symmetry.form_of(claim.output_space)
-        frame, d = posed.frames[claim.output_space] if posed.frames else posed.frame, candidate.n
-        entry, eigen = given_errors(frame, candidate, matrices[:, claim.output_space, :d, :d], exact)
+        entry, eigen = errors[claim.output_space]
         readings = tuple(text.replace("O(A)", symmetry.form.group_name) for text in readings)
     network = _network_out(fitted, claim, posed, candidate)
     peers, own = peers_of(posed, c, symmetry)
@@ -108,6 +109,7 @@ def wider_answer(
         readings,
         () if skew is None else skew_errors(posed.frame, skew, matrices[:, -1], exact),
         _map_errors(posed, matrices[:, claim.forms :], exact) if claim.linked else (),
+        tuple((_nested(of_entries), tuple(of_values.tolist())) for of_entries, of_values in errors),
     )
     return replace(
         found,
@@ -140,6 +142,25 @@ def _network_out(fitted: Fitted, claim: Claim, posed: Posed, candidate: Quadrati
     if posed.frames:
         W = torch.stack([_filled(posed.frames[space].W, posed.given.train.n) for space in claim.spaces])
     return InFrame(fitted.network, W, sign * posed.unit, candidate, posed.x_unit)
+
+
+def _form_errors(
+    posed: Posed, claim: Claim, symmetry: Symmetry, matrices: Tensor, exact: bool
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Standard errors of entries and eigenvalues of each form, in the given coordinates."""
+    forms = matrices[:, : claim.forms]
+    if claim.linked:  # the others follow from the first by their maps
+        maps = matrices[:, claim.forms :]
+        forms = torch.cat([forms, maps.mT @ forms @ maps], 1)
+    frames = posed.frames or [posed.frame] * len(symmetry.forms)
+    return [
+        given_errors(frame, form, forms[:, place, : form.n, : form.n], exact)
+        for place, (frame, form) in enumerate(zip(frames, symmetry.forms))
+    ]
+
+
+def _nested(values: np.ndarray) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(row) for row in values.tolist())
 
 
 def _map_errors(posed: Posed, maps: Tensor, exact: bool) -> tuple[float, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gortho.discovery.verdict import percent
 from gortho.notation import listed
+from gortho.report.words import with_halves
 from gortho.symmetry import Symmetry
 
 
@@ -29,6 +30,7 @@ class Wider:
         readings: other ways to say the same.
         skew_errors: standard errors of the entries of a skew form ``(n, n)``.
         map_errors: standard errors of the maps between spaces that move together, as shares of their size.
+        form_errors: standard errors of the entries ``(n, n)`` and of the eigenvalues of each form.
     """
 
     symmetry: Symmetry
@@ -42,6 +44,7 @@ class Wider:
     readings: tuple[str, ...] = ()
     skew_errors: tuple[tuple[float, ...], ...] = ()
     map_errors: tuple[float, ...] = ()
+    form_errors: tuple[tuple[tuple[tuple[float, ...], ...], tuple[float, ...]], ...] = ()
 
     def name(self, factor: float = 1.0) -> str:
         """The symmetry with ± so many standard errors: "O(3), broken along (0.00, 0.00, 1.00) ± 0.4°"."""
@@ -66,8 +69,8 @@ class Wider:
         if len(self.symmetry.forms) > 1:
             found.append(f"the law is the form of {self._vectors(self.output_space)}")
             found += [
-                f"the form of {self._vectors(place)}: {form}"
-                for place, form in enumerate(self.symmetry.forms)
+                f"the form of {self._vectors(place)}: {self._form(place, factor)}"
+                for place in range(len(self.symmetry.forms))
                 if place != self.output_space  # that one is the law
             ]
         first = self._vectors(0) if self.symmetry.linked else ""
@@ -89,6 +92,19 @@ class Wider:
                 "of least condition where the inputs are white"
             )
         return found + [f"the same law in other words: {reading}" for reading in self.readings]
+
+    def half_widths(self, space: int, factor: float = 1.0) -> np.ndarray | None:
+        """So many standard errors of the entries of one of the forms ``(n, n)``; None where they are not known."""
+        known = self.form_errors and math.isfinite(factor)
+        return factor * np.array(self.form_errors[space][0]) if known else None
+
+    def _form(self, space: int, factor: float) -> str:
+        """One of the forms with the error bars of its eigenvalues."""
+        form, half = self.symmetry.forms[space], self.half_widths(space, factor)
+        if half is None:
+            return f"{form} (error bars not computed)"
+        bars = with_halves(form.eigenvalues.numpy(), factor * np.array(self.form_errors[space][1]))
+        return f"{form.law(2, half)}   [{form.group_name}], eigenvalues (± 95 %): {bars}"
 
     def _vectors(self, space: int) -> str:
         return listed([f"x{i + 1}" for i, other in enumerate(self.symmetry.spaces) if other == space])
