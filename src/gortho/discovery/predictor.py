@@ -46,6 +46,7 @@ class Kind(enum.StrEnum):
 
     LINEAR = "a linear combination of functions of the invariants"
     POLYNOMIAL = "a short polynomial of the invariants"
+    TERMS = "a few terms of a polynomial of the invariants"
     NETWORK = "a network of the invariants"
     COMMITTEE = "the mean of several networks of the invariants"
     PROCESS = "a Gaussian process of the invariants"

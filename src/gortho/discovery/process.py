@@ -46,8 +46,8 @@ ROUNDS, SHORT = ((25, 10), (60, 4), (150, 2)), ((25, 4), (60, 1))
 HANDFUL, KEPT, FEWER = 60, 12, 3
 #: Fits that leave so many nats more than the best are given up; those that start again with other kernels, and steps.
 HOPELESS, RESTARTED, KERNEL_STEPS = 60.0, 2, 120
-#: Finalists, and their steps.
-FINALISTS, LAST_STEPS = 4, 400
+#: Finalists, and their steps; rounds in which the best starts again with other kernels, at most.
+FINALISTS, LAST_STEPS, POLISHED = 4, 400, 3
 #: Steps of the kernel around the form that was found.
 SETTLING_STEPS = 120
 #: Logarithms of the lengths and of the noise that fits start from: a law may be smooth, or what looks like noise.
@@ -57,6 +57,12 @@ KERNELS = ((LENGTH, NOISE), (0.0, NOISE), (2.0, NOISE), (LENGTH, -3.0))
 def has_process(samples: Samples) -> bool:
     """Whether a process can predict the targets: numbers, from tuples in order."""
     return samples.rep == Scalar() and not samples.set_like and samples.mask is None
+
+
+def form_prior(A: Tensor) -> Tensor:
+    """Minus the logarithm of the prior of forms ``(..., n, n)`` of size √n in the frame."""
+    sizes = torch.linalg.eigvalsh(A).abs().clamp_min(1e-9).log() / FORM_SPREAD
+    return (FREEDOM + 1) / 2 * (sizes.square() / FREEDOM).log1p().sum(-1)
 
 
 @dataclass(frozen=True)
@@ -217,8 +223,7 @@ class Process:
         prior = ((logs[:-4] - LENGTH) / LENGTH_SPREAD).square().sum() / 2
         prior = prior + (logs[-4:-1] / SIZE_SPREAD).square().sum() / 2
         if self.moves:
-            sizes = torch.linalg.eigvalsh(unit_form(M)).abs().clamp_min(1e-9).log() / FORM_SPREAD
-            prior = prior + (FREEDOM + 1) / 2 * (sizes.square() / FREEDOM).log1p().sum()
+            prior = prior + form_prior(unit_form(M))
             prior = prior + (M.square().sum() - len(M)).square() / 2  # the size of M means nothing
         return fit + L.diagonal().log().sum() + prior
 
@@ -282,6 +287,14 @@ def most_likely(
     finalists = (FINALISTS if handful else 2) if thorough else 1
     likely = sorted(sorted(ends, key=_loss)[: 2 * finalists], key=Process.laplace)
     best = min(further(likely[:finalists], LAST_STEPS), key=Process.laplace)
+    for _ in range(POLISHED if thorough and handful else 0):
+        # Near the form, other kernels show where it is: lengths that have settled too early hold it back.
+        still = [replace(best.with_kernel(*kernel), moves=False) for kernel in KERNELS]
+        moved = further([replace(p, moves=True) for p in further(still, KERNEL_STEPS)], LAST_STEPS)
+        better = min([best, *moved], key=Process.laplace)
+        if better is best:
+            break
+        best = better
     return best if over() else best.settled()
 
 

@@ -130,7 +130,7 @@ class Projection:
         criterion = float(residual.square().sum()) * len(y) / float(rest[best]) ** 2
         return Solve(A, units, c, criterion, residual, D, V * damped[best].sqrt())
 
-    def jacobian(self, at: Solve) -> tuple[Tensor, Tensor]:
+    def jacobian(self, at: Solve, projected: bool = True) -> tuple[Tensor, Tensor]:
         """The projected Jacobian ``(N · components, m)`` by directions ``(m, n, n)`` across A itself."""
         J = (
             self.family.jacobian(at.A, self.inputs, at.units, at.coefficients)
@@ -140,7 +140,8 @@ class Projection:
         # A basis of the forms orthogonal to A: its size is a matter of gauge (M2).
         _, _, V = torch.linalg.svd((flat @ at.A.flatten())[None], full_matrices=True)
         across = V[1:] @ flat
-        return at.rest(J.flatten(2).flatten(0, 1) @ across.mT), across.unflatten(1, at.A.shape)
+        J = J.flatten(2).flatten(0, 1) @ across.mT
+        return at.rest(J) if projected else J, across.unflatten(1, at.A.shape)
 
     def refine(self, A: Tensor, steps: int, damping: float = DAMPING) -> Solve:
         """Gauss-Newton steps from a form, each accepted only if the criterion falls."""

@@ -1,4 +1,4 @@
-"""Predictors by a Gaussian process, tried once the twins are compared: where the law is smooth or samples are few.
+"""Predictors by a Gaussian process, or of few terms, tried once the twins are compared: for smooth laws, few samples.
 
 The verdict rests on the predictors before it. A process that moves the form away from the refits widens their spread,
 so it can take certainty away but never add it.
@@ -16,11 +16,12 @@ from scipy.stats import wilcoxon
 from torch import Tensor
 
 from gortho.discovery.clock import Clock
-from gortho.discovery.likely import CONSTANT
+from gortho.discovery.likely import CONSTANT, likely_forms
 from gortho.discovery.models import squared_errors
 from gortho.discovery.predictor import CLEARLY, LAW, NETWORK_FROM, Fitted, Kind, Parts, build_network
-from gortho.discovery.process import KERNELS, Process, has_process, most_likely
+from gortho.discovery.process import FEWER, HANDFUL, KERNELS, Process, has_process, most_likely
 from gortho.discovery.starts import Start, distinct
+from gortho.discovery.terms import Terms, few_terms
 from gortho.forms import QuadraticForm
 from gortho.nn.process import Chart
 from gortho.samples.values import Samples
@@ -28,6 +29,8 @@ from gortho.training import predict
 
 #: With no more samples than this the search may have failed: fits start from many forms.
 FEW = 120
+#: Forms of each signature that few terms start from, with a handful of samples.
+STARTS = 80
 #: Samples by which errors on a few are taken with caution.
 UNSEEN = 30
 #: With more samples: rows and steps of a first look, and of the fit that follows if it is promising.
@@ -63,8 +66,7 @@ class Smooth:
             return None
         train, held = self.parts.train, self.parts.validation
         if len(train) <= FEW:
-            process = most_likely(train, self._forms(), self.seed, thorough=False, over=self.clock.over)
-            return self._predictor(process) if _convinces(process, self.best, held) else None
+            return self._from_few(train, held, self._forms(), thorough=False)
         before, A = _errors(self.best, held), self.best.form.matrix
         look = (Process.start(train.rows(slice(0, LOOK[0])), A, c).refined(LOOK[1]) for c in Chart)
         process = min(look, key=lambda p: p.loss)
@@ -100,9 +102,31 @@ class Smooth:
             return self._predictor(process.on(data.rows(slice(0, CENTRES))))
         if not self._serves():
             return one
-        forms = [*([] if process is None else [process.A]), *self._forms()]
-        found = most_likely(data, forms, self.seed, over=self.clock.over)
-        return self._predictor(found) if _convinces(found, self.best, held) else None
+        forms = [*([] if one is None else [one.form.matrix]), *self._forms()]
+        found = self._from_few(data, held, forms, thorough=True)
+        if found is None and _errors(self.best, held).mean() > held.variance:
+            return Terms.constant(data, self.best.form.matrix).fitted(
+                self.seed
+            )  # nothing is better than the mean
+        return found
+
+    def _from_few(
+        self, samples: Samples, held: Samples, forms: list[Tensor], thorough: bool
+    ) -> Fitted | None:
+        """Few terms or a process, whichever is more likely, if it convinces; terms that are the law at once."""
+        scanned = likely_forms(
+            samples, Chart.PRODUCTS, self.seed, STARTS if len(samples) <= HANDFUL else FEWER
+        )
+        terms = few_terms(samples, [*forms, *scanned], over=self.clock.over)
+        if terms is not None and terms.exact:
+            return terms.fitted(self.seed)
+        process = most_likely(samples, forms, self.seed, thorough, self.clock.over)
+        found: Terms | Process = process
+        if terms is not None and terms.evidence > process.evidence:
+            found = terms
+        if not _convinces(found.evidence, process.view.size**2, self.best, held):
+            return None
+        return found.fitted(self.seed) if isinstance(found, Terms) else self._predictor(found)
 
     def _predictor(self, process: Process) -> Fitted:
         return predictor(process, self.seed)
@@ -116,6 +140,10 @@ def around(form: QuadraticForm, samples: Samples, seed: int) -> tuple[Fitted, fl
     few = samples.rows(slice(0, LOOK[0]))
     if form.signature.zero or not has_process(samples) or len(few) < LEAST or not float(few.y.std()) > 0:
         return None
+    if len(samples) <= FEW:
+        terms = few_terms(samples, [form.matrix], moves=False)
+        if terms is not None and terms.exact:
+            return terms.fitted(seed), terms.at.criterion
     ends = [p.refined(LONG) for chart in Chart for p in _glanced(few, form, chart)]
     if len(samples) > LOOK[0]:  # a fit to more samples may end nowhere: its start is kept
         ends += [p.on(samples.rows(slice(0, FIT[0]))).refined(FIT[1]) for p in ends]
@@ -140,12 +168,12 @@ def _errors(fitted: Fitted, samples: Samples) -> np.ndarray:
     return squared_errors(predict(fitted.network, *samples.inputs), samples)
 
 
-def _convinces(process: Process, best: Fitted, held: Samples) -> bool:
-    """Whether its evidence is that of errors smaller than those of the best so far on samples new to that one."""
+def _convinces(evidence: float, variance: float, best: Fitted, held: Samples) -> bool:
+    """Whether evidence is that of errors smaller than those of the best so far on samples new to that one."""
     # A few samples that happen to be met say little: as many more are taken to be missed as by a constant.
-    errors, variance = _errors(best, held), process.view.size**2
+    errors = _errors(best, held)
     share = min(1.0, (float(errors.sum()) + UNSEEN * variance) / ((len(held) + UNSEEN) * variance))
-    return process.evidence > math.log(1 / max(share, 1e-300)) / 2
+    return evidence > math.log(1 / max(share, 1e-300)) / 2
 
 
 def _promising(errors: np.ndarray, before: np.ndarray, variance: float) -> bool:

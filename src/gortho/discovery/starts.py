@@ -17,7 +17,7 @@ from gortho.discovery.correlation import (
 )
 from gortho.discovery.spectral import stabiliser_form, symmetric_basis
 from gortho.groups import haar, random_generator
-from gortho.samples.frame import Frame, form_distance, unit_form
+from gortho.samples.frame import Frame, unit_form
 from gortho.samples.values import Samples
 
 #: Samples that correlations look at.
@@ -141,8 +141,12 @@ def white_starts(n: int, count: int, seed: int) -> list[Start]:
 
 def distinct(starts: list[Start], near: float = SAME) -> list[Start]:
     """The starts without repetitions, the first of each kept."""
-    kept: list[Start] = []
-    for start in starts:
-        if all(form_distance(start.A, other.A) > near for other in kept):
-            kept.append(start)
-    return kept
+    if not starts:
+        return []
+    flat = torch.stack([start.A / torch.linalg.matrix_norm(start.A) for start in starts]).flatten(1)
+    apart = (2 - 2 * (flat @ flat.mT).abs()) > near**2  # squared distances, of the nearer sign
+    kept: list[int] = []
+    for i, far in enumerate(apart.tolist()):
+        if all(far[j] for j in kept):
+            kept.append(i)
+    return [starts[i] for i in kept]
