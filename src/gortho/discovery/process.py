@@ -43,11 +43,11 @@ FLAT, STEP = 0.1, 1e-4
 #: Rounds of a fit from several starts: steps, and how many go on; those of a fit that need not be the best.
 ROUNDS, SHORT = ((25, 10), (60, 4), (150, 2)), ((25, 4), (60, 1))
 #: Up to so many samples are a handful; forms of each signature that are tried with it, and with more.
-HANDFUL, KEPT, FEWER = 60, 12, 3
+HANDFUL, KEPT, FEWER = 60, 8, 3
 #: Fits that leave so many nats more than the best are given up; those that start again with other kernels, and steps.
 HOPELESS, RESTARTED, KERNEL_STEPS = 60.0, 2, 120
 #: Finalists, and their steps; rounds in which the best starts again with other kernels, at most.
-FINALISTS, LAST_STEPS, POLISHED = 4, 400, 3
+FINALISTS, LAST_STEPS, POLISHED = 4, 400, 2
 #: Steps of the kernel around the form that was found.
 SETTLING_STEPS = 120
 #: Logarithms of the lengths and of the noise that fits start from: a law may be smooth, or what looks like noise.
@@ -290,7 +290,8 @@ def most_likely(
     for _ in range(POLISHED if thorough and handful else 0):
         # Near the form, other kernels show where it is: lengths that have settled too early hold it back.
         still = [replace(best.with_kernel(*kernel), moves=False) for kernel in KERNELS]
-        moved = further([replace(p, moves=True) for p in further(still, KERNEL_STEPS)], LAST_STEPS)
+        leading = sorted(further(still, KERNEL_STEPS), key=_loss)[:RESTARTED]
+        moved = further([replace(p, moves=True) for p in leading], LAST_STEPS)
         better = min([best, *moved], key=Process.laplace)
         if better is best:
             break

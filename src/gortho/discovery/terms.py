@@ -172,7 +172,7 @@ def _relevant(
         if over():
             return []
         noise = NOISE[0] + (NOISE[1] - NOISE[0]) * min(1.0, step / (FALLING * STEPS))
-        loss, slopes, sizes = batch(*parameters, noise)
+        loss, slopes, sizes = batch(parameters[0], parameters[1], noise)
         if step + 1 == STEPS:
             break
         for k, (slope, length) in enumerate(zip(slopes, (FORM_STEP * moves, VARIANCE_STEP))):  # Adam
@@ -210,11 +210,11 @@ class _Batch:
         """All terms ``(forms, N, columns)``, of size one in the mean over the forms at the start."""
         x, count = self.inputs.x, len(forms)
         gram = torch.einsum("zpi,fij,zqj->fzpq", x, forms, x).flatten(0, 1)
-        given = [
+        point, sample = (
             None if s is None else s.repeat(count, *[1] * (s.ndim - 1))
             for s in (self.inputs.point, self.inputs.sample)
-        ]
-        return self.features(gram, *given, self.units).unflatten(0, (count, len(x))) / self.scale
+        )
+        return self.features(gram, point, sample, self.units).unflatten(0, (count, len(x))) / self.scale
 
     def __call__(self, forms: Tensor, logs: Tensor, noise: float) -> tuple[Tensor, list[Tensor], Tensor]:
         """Minus the log likelihood of each form, its slopes by forms and logarithms, and the sizes of the terms."""
