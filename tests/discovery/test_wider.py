@@ -381,7 +381,9 @@ def test_formulas_of_vectors_in_two_spaces():
     found = gortho.discover(x, y, "vector", spaces=[0, 0, 1], look_for=["spaces"], settings=SMALL)
     assert found.verdict is Verdict.FOUND and str(found.formula).count("x2 ⟨") == 2, str(found.formula)
     for term in found.formula.terms:
-        size = 1.0 if term.monomials[0].factors[0].left[0] else 2**0.5  # forms have the size of the unit matrix
+        size = (
+            1.0 if term.monomials[0].factors[0].left[0] else 2**0.5
+        )  # forms have the size of the unit matrix
         assert abs(term.coefficient - size) <= 2 * term.error
 
 
