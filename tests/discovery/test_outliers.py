@@ -143,3 +143,18 @@ def test_wrong_validation_samples_do_not_spoil_an_exact_polynomial():
     law = exact_law(form, posed.parts, 0)
     for parts in (posed.parts, wrong):
         assert mean_error(from_all(law, parts, 0).network, posed.parts.held_out) < 1e-24
+
+
+def test_a_sample_that_is_nearly_all_of_the_spread_is_named_where_nothing_is_found():
+    """A torque, which no form of O(A) explains: outliers are not told from the law, but one that rules y is."""
+    x = np.random.default_rng(1).normal(size=(300, 2, 3))
+    y = np.cross(x[:, 0], x[:, 1])
+    for wrong in (False, True):
+        y[17] = [900.0, -3.0, 4.0] if wrong else y[17]
+        found = gortho.discover(x, y, "vector", look_for="O", settings=TINY)
+        told = [
+            notice
+            for notice in found.notices
+            if "samples (number 17 of" in notice and "of the spread of y" in notice
+        ]
+        assert found.form is None and bool(told) == wrong

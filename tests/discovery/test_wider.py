@@ -371,6 +371,22 @@ def test_formulas_of_spaces_that_move_together():
         assert float(law.subs(list(zip(symbols, row)))) == pytest.approx(value, rel=1e-6)
 
 
+def test_formulas_of_vectors_in_two_spaces():
+    """y = x1 (1 + q2(x2)): the bars take in the errors of both forms."""
+    x = normal(500, 3, 3)
+    other = torch.diag(torch.tensor([1.0, -1.0, -2.0], dtype=torch.float64))
+    squares = x[:, 0].square().sum(1), ((x[:, 2] @ other) * x[:, 2]).sum(1)
+    y = x[:, 1] * (squares[0] + squares[1])[:, None]
+    y = y + 0.01 * y.std() * normal(500, 3, seed=5)
+    found = gortho.discover(x, y, "vector", spaces=[0, 0, 1], look_for=["spaces"], settings=SMALL)
+    assert found.verdict is Verdict.FOUND and str(found.formula).count("x2 ⟨") == 2, str(found.formula)
+    for term in found.formula.terms:
+        size = (
+            1.0 if term.monomials[0].factors[0].left[0] else 2**0.5
+        )  # forms have the size of the unit matrix
+        assert abs(term.coefficient - size) <= 2 * term.error
+
+
 def test_a_product_of_two_spaces_leaves_the_form_open():
     """xᵀMx' keeps every form: no form can be named, though polynomials meet the law to rounding."""
     x = normal(400, 2, 3)

@@ -470,6 +470,7 @@ def test_classes_and_several_outputs_have_no_formula():
     y = np.stack([(x**2).sum(1), 2 * (x**2).sum(1)], 1)
     several = gortho.discover(x, y, settings=TINY, look_for="O")
     assert several.form is not None and several.formula is None
+    assert any("one target at a time" in notice for notice in several.notices)
 
 
 def test_an_origin_stands_in_the_formula():

@@ -25,7 +25,7 @@ from gortho.discovery.find import FoundForm, find_form, refits_of
 from gortho.discovery.gradients import NOTE, looks_like_a_gradient
 from gortho.discovery.large import Survey, allowed
 from gortho.discovery.law import with_formula
-from gortho.discovery.outliers import SEARCHES, outlier_notices, outliers, without_outliers
+from gortho.discovery.outliers import SEARCHES, outlier_notices, outliers, with_ruling, without_outliers
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Kind, Parts, committee, final_predictor
 from gortho.discovery.result import Discovery
@@ -281,7 +281,7 @@ def _discover(
             told = widen(told, samples, posed, form, comparison, asked, *rest)
         if watch is not None and not interrupted:
             watch("twins" if told.wider is None else "wider", 1.0, str(posed.out(A)))
-        told = without_outliers(told, everything, posed)
+        told = with_ruling(without_outliers(told, everything, posed), posed)
         own = None if comparison is None or told.wider is not None else comparison.own.held_out
         return with_formula(told, posed, form.refits, clock, own)
     except KeyboardInterrupt:

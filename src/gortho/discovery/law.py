@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from gortho.discovery.spreads import UNDERSTATED, steady
 from gortho.forms import QuadraticForm
 from gortho.formulas import Problem, short_formula
 from gortho.formulas.units import about, given
-from gortho.reps import as_rep
+from gortho.reps import Scalar, Vector, as_rep
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
 from gortho.training import predict
@@ -30,6 +31,7 @@ NONE = (
     "no short formula: of powers, roots, logarithms, exponentials and waves of the invariants, up to six terms come "
     "nowhere near the predictor"
 )
+SEVERAL = "no formula: it is sought for one target at a time, so give the targets one by one"
 
 
 def with_formula(
@@ -42,7 +44,8 @@ def with_formula(
     """
     symmetry = symmetry_of(found)
     if symmetry is None:
-        return found
+        several = found.symmetry is not None and len(as_rep(found.output).parts) > 1
+        return replace(found, notices=(*found.notices, SEVERAL)) if several else found
     x_unit, y_unit = (u if max(u, 1 / u) > LARGEST else 1.0 for u in posed.given.train.units)
     problem = _problem(found, symmetry, posed, refits, (x_unit, y_unit), own)
     try:
@@ -118,7 +121,9 @@ def symmetry_of(found: Discovery) -> Symmetry | None:
     if symmetry is None or symmetry.skew is not None or found.classes or found.network is None:
         return None
     (part, *others), several = as_rep(found.output).parts, len(symmetry.apart) > 0
-    return None if others or part.rank > 2 or (several and part.rank) else symmetry
+    # Of several forms, no one is the A of matrices and covectors.
+    unclear = several and part not in (Scalar(), Vector())
+    return None if others or part.rank > 2 or unclear else symmetry
 
 
 def _predicted(found: Discovery, samples: Samples) -> np.ndarray:
@@ -136,11 +141,24 @@ def _spread(found: Discovery, posed: Posed, refits: Tensor | None) -> list[Symme
             f for f in forms if f.signature == found.candidate.signature and float((f.matrix * A).sum()) > 0
         ]
         return [Symmetry.of(f) for f in same]
-    if found.entry_errors is None or len(found.wider.symmetry.forms) > 1:
+    symmetry, errors = found.wider.symmetry, found.wider.form_errors
+    if (
+        not errors or symmetry.linked
+    ):  # maps are off together with their forms, which draws one by one are not
         return []
     generator = torch.Generator().manual_seed(0)
+    draws = [
+        _drawn(form, torch.as_tensor(of_entries), generator)
+        for form, (of_entries, _) in zip(symmetry.forms, errors)
+    ]
+    like = partial(Symmetry, spaces=symmetry.spaces, directions=symmetry.directions, origin=symmetry.origin)
+    return [like([drawn[k] for drawn in draws]) for k in range(DRAWS)]
+
+
+def _drawn(form: QuadraticForm, errors: Tensor, generator: torch.Generator) -> list[QuadraticForm]:
+    """Forms that are as far off as the standard errors of the entries say, of the same size."""
+    A = form.matrix
     E = torch.randn(DRAWS, *A.shape, dtype=A.dtype, generator=generator).triu()
-    E = (E + E.triu(1).mT) * torch.as_tensor(found.entry_errors)
+    E = (E + E.triu(1).mT) * errors
     E = E - (E * A).sum((1, 2), keepdim=True) / A.square().sum() * A
-    symmetry = found.wider.symmetry
-    return [Symmetry(QuadraticForm(A + e), directions=symmetry.directions, origin=symmetry.origin) for e in E]
+    return [QuadraticForm(A + e) for e in E]

@@ -25,6 +25,7 @@ from gortho.discovery.predictor import LAW, POLYNOMIAL_STEPS, Parts
 from gortho.discovery.projection import LEAST_DAMPING, Projection, Solve
 from gortho.discovery.result import Discovery
 from gortho.discovery.targets import Errors, prepared
+from gortho.discovery.verdict import Verdict, percent
 from gortho.nn.tuples import SOFT
 from gortho.samples.errors import numbered
 from gortho.samples.values import Samples
@@ -50,6 +51,8 @@ OFF = 1e-6
 ROWS_FOR_UNKNOWN, FEWEST = 12, 100
 #: Neighbours of an outlier that are looked at; and the chance, by tests of where outliers are, that tells of a place.
 NEIGHBOURS, BY_CHANCE = 10, 3e-3
+#: At most this share of the samples are few, and this share of the sum of squares is nearly all of the spread of y.
+FEW_RULE, RULING = 0.005, 0.9
 #: Searches after which more outliers are looked for.
 SEARCHES = 3
 
@@ -211,3 +214,26 @@ def without_outliers(found: Discovery, posed: Posed, kept: Posed) -> Discovery:
     are = "is an outlier" if count == 1 else "are outliers"
     said = f"{count:,} of {len(posed.everyone):,} samples {are}, and left out (see the note)."
     return replace(found, reason=f"{said} {found.reason}")
+
+
+def with_ruling(found: Discovery, posed: Posed) -> Discovery:
+    """An answer that is not FOUND, with a note on a few samples that are nearly all of the spread of y."""
+    if found.verdict is Verdict.FOUND or posed.classes:
+        return found
+    parts = posed.parts
+    squares = _deviations(Samples.cat([parts.train, parts.validation, parts.held_out]))
+    order = squares.argsort(descending=True)
+    shares = squares[order].cumsum(0) / squares.sum().clamp_min(1e-300)
+    count = 1 + int((shares < RULING).sum())
+    if count > max(1, FEW_RULE * len(squares)) or not bool(shares[-1] > 0):
+        return found
+    sizes, named = posed.everyone.y.reshape(len(squares), -1).norm(dim=1), ""
+    if posed.numbers is not None:
+        named = f" ({numbered(sorted(posed.numbers[order[:count]].tolist()))})"
+    make, them = ("makes", "it") if count == 1 else ("make", "them")
+    note = (
+        f"{count:,} of {len(squares):,} samples{named} {make} up over {percent(RULING)} of the spread of y: the "
+        f"largest |y| is {float(sizes.max()):.3g}, the median {float(sizes.median()):.3g}. Look at {them} first: the "
+        f"answer may be another without {them}."
+    )
+    return replace(found, notices=(*found.notices, note))
