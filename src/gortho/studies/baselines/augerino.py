@@ -67,6 +67,19 @@ class Augmentation(nn.Module):
         traceless = self.frame - (self.frame @ trace)[:, None] * trace
         return torch.linalg.qr(traceless.T)[0].T.reshape(-1, self.n, self.n)
 
+    def reward(self, limit: float) -> Tensor:
+        """What is rewarded, each width up to a limit: ‖w‖ for a box; Σ w_i / √d for learnt generators, lest the first
+        to grow takes all."""
+        bounded = self.widths.clamp(max=limit)
+        return bounded.norm() if self.kind == "box" else bounded.sum() / len(bounded) ** 0.5
+
+    @torch.no_grad()
+    def generators(self) -> Tensor:
+        """n(n-1)/2 orthonormal generators: those learnt, or the widest of the box."""
+        widest = self.widths.argsort(descending=True, stable=True)[: self.n * (self.n - 1) // 2]
+        basis = self.basis[widest] if self.kind == "box" else self.basis
+        return torch.linalg.qr(basis.double().cpu().flatten(1).T)[0].T.reshape(-1, self.n, self.n)
+
     def forward(self, epsilon: Tensor) -> Tensor:
         """Transformations ``(…, n, n)`` of uniform numbers ``(…, d)``."""
         return torch.matrix_exp(torch.einsum("...d,dab->...ab", epsilon * self.widths, self.basis))
@@ -143,12 +156,8 @@ class Augerino(Method):
             self.network = start
         self.notes["validation"] = self._train(train, held_out, self.notes["lambda"], self.steps)
         self.network.eval()
-        with torch.no_grad():
-            widths, basis = self.augmentation.widths, self.augmentation.basis
-        self.notes["widths"] = widths.tolist()
-        if self.kind == "box":
-            basis = basis[widths.argsort(descending=True, stable=True)[: n * (n - 1) // 2]]
-        self.generators = torch.linalg.qr(basis.double().flatten(1).T)[0].T.reshape(-1, n, n)
+        self.notes["widths"] = self.augmentation.widths.tolist()
+        self.generators = self.augmentation.generators()
         return self
 
     def _train(self, train: Samples, held_out: Samples, strength: float, steps: int) -> float:
@@ -175,7 +184,7 @@ class Augerino(Method):
             taken += size
             optimizer.zero_grad()
             error = loss(self._moved(batch.x, batch.point_scalars, generator), batch.y, None)
-            (error - strength * self._size(aug.widths)).backward()
+            (error - strength * aug.reward(self.limit)).backward()
             nn.utils.clip_grad_norm_(net.parameters(), 1.0)
             nn.utils.clip_grad_norm_(aug.parameters(), 1.0)
             optimizer.step()
@@ -187,11 +196,6 @@ class Augerino(Method):
                     best, state = score, copy.deepcopy(models.state_dict())
         models.load_state_dict(state)
         return best
-
-    def _size(self, widths: Tensor) -> Tensor:
-        """What is rewarded: ‖w‖ for a box; Σ w_i / √d for learnt generators, lest the first to grow takes all."""
-        bounded = widths.clamp(max=self.limit)
-        return bounded.norm() if self.kind == "box" else bounded.sum() / len(widths) ** 0.5
 
     def _moved(self, x: Tensor, scalars: Tensor | None, generator: torch.Generator) -> Tensor:
         """ρ(g)⁻¹ h(gx) with one random g a sample."""

@@ -36,10 +36,3 @@ def tower_cells(phi_degrees: float) -> Cells:
     coarse = [-4.9, -4.7, -4.5, -4.3, -4.1, -3.9, -3.7, -3.5, -3.3, -3.0, -2.8, -2.6]
     coarse += [2.8, 3.0, 3.2, 3.5, 3.7, 3.9, 4.1, 4.3, 4.5, 4.7, 4.9]
     return Cells.of((fine, phi_degrees), (coarse, 20.0))
-
-
-def fine_cells() -> Cells:
-    """One degree in both directions up to 3, as the electromagnetic layer of 3.4.1."""
-    forward = [-5.0, -4.7, *(-4.525 + 0.175 * np.arange(9)), -2.958]
-    forward += [*(3.125 + 0.175 * np.arange(9)), 4.7, 5.0]
-    return Cells.of((0.0174 * np.arange(-169, 171), 1.0), (forward, 10.0))

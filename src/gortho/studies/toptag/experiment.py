@@ -201,7 +201,7 @@ def fit(
             **options,
             device=device,
         )
-        return augmented, history, None, augmented.generators(), notes
+        return augmented, history, None, augmented.augmentation.generators(), notes
     net: Any
     if method in NETWORKS:
         net = NETWORKS[method](width, seed)

@@ -23,7 +23,7 @@ from gortho.studies.toptag.frames import compared, hidden_frame, label_free, min
 from gortho.studies.toptag.invariance import broken_directions, invariance
 from gortho.studies.toptag.pictures import draw_roc, roc
 from gortho.studies.toptag.samples import Sample, load
-from gortho.studies.toptag.saved import save_tagger
+from gortho.studies.toptag.saved import SIZES, save_tagger
 from gortho.studies.toptag.tagger import Tagger, detector_axes
 from gortho.studies.toptag.train import logits, train
 from gortho.training.checkpoints import Ended, History
@@ -37,9 +37,7 @@ class TaggerPlan:
     """What to train, and on what. The same plan in the same directory goes on where it was."""
 
     data: tuple[str, ...]
-    width: int = 18
-    pairs: int = 16
-    depth: int = 3
+    size: str = "11k"
     epochs: int = 40
     batch_size: int = 256
     seed: int = 0
@@ -80,7 +78,7 @@ def run(
     start = _start(out, training, first) if plan.learn_form else None
     form = truth if start is None else LearnableForm(4, start=start)
     axes = detector_axes(M) if plan.spurions else ()
-    net = Tagger(form, spurions=axes, **plan.some("width", "pairs", "depth", "references", "seed")).to(device)
+    net = Tagger(form, spurions=axes, **SIZES[plan.size], **plan.some("references", "seed")).to(device)
     say(f"tagger of {net.parameter_count():,} parameters, {plan.epochs} epochs on {device}")
     pays = device.type == "cuda" and fabric.world_size == 1
     history = train(
@@ -203,11 +201,14 @@ def metrics_table(test: dict[str, Any]) -> str:
 
 
 def _invariance_table(changes: list[dict[str, Any]]) -> str:
-    rows = []
-    for c in changes:
-        boost = "–" if c["largest_boost"] is None else f"{c['largest_boost']:g}"
-        sizes = (c["median"], c["largest"], c["largest"] / c["spread"])
-        rows.append([c["group"], boost, *map(number, sizes)])
+    rows = [
+        [
+            c["group"],
+            f"{c['largest_boost']:g}",
+            *map(number, (c["median"], c["largest"], c["largest"] / c["spread"])),
+        ]
+        for c in changes
+    ]
     header = ["under", "boosts up to", "median change", "largest change", "largest / spread of scores"]
     return markdown(header, rows)
 

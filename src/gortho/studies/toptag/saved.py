@@ -2,7 +2,7 @@
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as directory:
-...     save_tagger(Tagger(**SIZES["1k"], spurions=("time",)), directory)
+...     save_tagger(Tagger(**SIZES["1k"], spurions=[[1.0, 0, 0, 0]]), directory)
 ...     load_tagger(directory).parameter_count()
 1321
 """
