@@ -64,9 +64,8 @@ def toptag() -> None:
     metavar="TRAIN,VALIDATION,TEST",
     help="Sizes of the splits in percent; each shard belongs to one split.",
 )
-@option("--drop-shards", is_flag=True, help="Delete the shards once they are merged.")
 @QUIET
-def generate(out: Path, workers: int, drop_shards: bool, quiet: bool, **settings: Any) -> None:
+def generate(out: Path, workers: int, quiet: bool, **settings: Any) -> None:
     """Generate top and QCD jets with Pythia 8 and a fast detector, and write them to the directory OUT.
 
     14 TeV, anti-kT R = 0.8, 550 < pT < 650 GeV, |η| < 2; tops are matched to their three quarks. After an
@@ -80,7 +79,7 @@ def generate(out: Path, workers: int, drop_shards: bool, quiet: bool, **settings
     from .production import generate as make
     from .summary import table
 
-    made = make(out, Production(**settings), workers, quiet, not drop_shards)
+    made = make(out, Production(**settings), workers, quiet)
     click.echo(table(made, str(out)))
 
 
@@ -121,11 +120,13 @@ def summary(directory: Path, out: Path | None, verify: bool, as_json: bool) -> N
     Example:
       gortho data toptag summary jets --out jets.png
     """
+    from gortho.samples import check_writable
+
     from .jets import Jets
-    from .summary import check_picture, moments, plot, sample, table
+    from .summary import PICTURES, moments, plot, sample, table
 
     if out is not None:
-        check_picture(out)
+        check_writable(out, PICTURES)
     jets = Jets.open(directory)
     if verify:
         jets.verify()
@@ -243,6 +244,8 @@ def _shares(text: str) -> tuple[float, float, float]:
     try:
         train, validation, test = (float(part) for part in text.split(","))
         total = train + validation + test
+        if min(train, validation, test) < 0:
+            raise ValueError
         return train / total, validation / total, test / total
     except (ValueError, ZeroDivisionError):
         raise click.BadParameter(

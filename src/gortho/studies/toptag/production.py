@@ -44,11 +44,6 @@ class Production:
     batch: int = 200  # events at a time: random numbers are drawn in arrays, so another size gives other jets
 
     def __post_init__(self) -> None:
-        for name, least in {"jets": 2, "seed": 0, "shard_jets": 1, "batch": 1}.items():
-            if getattr(self, name) < least:
-                raise DataError(f"{name} is {getattr(self, name)}: it must be at least {least}")
-        if len(self.shares) != 3 or min(self.shares) < 0 or abs(sum(self.shares) - 1) > 1e-6:
-            raise DataError(f"shares are {self.shares}: give train, validation, test, with sum 1")
         Detector(self.phi_degrees)  # complains about the cells
 
     def recipe(self) -> dict[str, Any]:
@@ -146,14 +141,11 @@ def generate(
     settings: Production,
     workers: int = 1,
     hidden: bool = False,
-    keep_shards: bool = True,
 ) -> Jets:
     """Make the jets, or what is missing of them, with a progress bar, and put them together in `out`.
 
     The result depends on the settings alone, not on the number of workers or on interruptions.
     """
-    if workers < 1:
-        raise DataError(f"workers is {workers}: it must be at least 1")
     for package in ("pythia8mc", "fastjet", "awkward"):
         needed(package)
     out = Path(out).expanduser()
@@ -186,11 +178,6 @@ def generate(
             else:
                 _share(settings, missing, directory, workers, bar.update)
         write_jets(out / FILE, assemble(out, settings, recipe, meta), meta)
-        if not keep_shards:
-            for shard in todo:
-                (directory / shard.name).unlink(missing_ok=True)
-            if not any(directory.iterdir()):
-                directory.rmdir()
     return Jets.open(out)
 
 

@@ -25,13 +25,6 @@ TRUTH = ["truthE", "truthPX", "truthPY", "truthPZ"]
 LABEL, SPLIT = "is_signal_new", "ttv"
 #: Codes of `ttv`. That 0 is the training set is documented; the names of the files, where they say it, come first.
 TTV = {0: "train", 1: "test", 2: "validation"}
-NAMES = {
-    "train": "train",
-    "val": "validation",
-    "valid": "validation",
-    "validation": "validation",
-    "test": "test",
-}
 ROWS = 10_000  # of 806 numbers: some 100 MB with all copies
 #: A constituent is massless if |E - |p|| is below this share of E, or below this many GeV.
 MASSLESS, MASSLESS_GEV = 1e-3, 1e-2
@@ -96,7 +89,7 @@ def name_split(path: Path) -> str | None:
     ('validation', None)
     """
     words = "".join(c if c.isalpha() else " " for c in path.stem.lower()).split()
-    found = {NAMES[word] for word in words if word in NAMES}
+    found = {split for split in SPLITS for word in words if word in (split, split[:3], split[:5])}
     return found.pop() if len(found) == 1 else None
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gortho.samples import DataError
+from gortho.samples import check_writable
+from gortho.studies.experiments.figures import pyplot
 
 from .jets import LABELS, SPLITS, Jets
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 MOST = 200_000
 WINDOW = (145.0, 205.0)  # GeV around the mass of the top
 COLOURS = {"top": "#d55e00", "QCD": "#0072b2"}  # Okabe and Ito, as in the report
-FORMATS = (".png", ".pdf", ".svg")
+PICTURES = (".png", ".pdf", ".svg")
+#: What a picture shows, by the names of `observables`.
+DRAWN = {"mass": "jet mass [GeV]", "count": "constituents", "pt": "jet transverse momentum [GeV]"}
 
 
 def observables(jets: Jets) -> pd.DataFrame:
@@ -89,64 +91,20 @@ def table(jets: Jets, name: str = "") -> str:
 
 def plot(jets: Jets, out: str | os.PathLike[str], title: str = "") -> Path:
     """Draw mass, multiplicity and pT of both classes to a .png, .pdf or .svg file."""
-    out = check_picture(out)
-    from matplotlib.figure import Figure
-
-    some = sample(jets)
-    values, found = observables(some), list(moments(some).itertuples())
-    longest = max(20, int(np.ceil(values["count"].quantile(0.999) / 10)) * 10)
-    low, high = values["pt"].quantile([0.001, 0.999])
-    pt_edges = np.linspace(np.floor(low / 10) * 10, np.ceil(high / 10) * 10, 21)
-    window = f"{WINDOW[0]:.0f}–{WINDOW[1]:.0f}"
-    panels: list[tuple[str, np.ndarray, str, str, Callable[[Any], str]]] = [
-        (
-            "mass",
-            np.arange(0, 301, 4.0),
-            "jet mass",
-            "GeV",
-            lambda m: f"median {m.median_mass:.0f} GeV, {m.in_window:.0%} in {window}",
-        ),
-        (
-            "count",
-            np.arange(0, longest + 2, 2) - 0.5,
-            "constituents",
-            "",
-            lambda m: f"{m.mean_count:.1f} ± {m.std_count:.1f}",
-        ),
-        ("pt", pt_edges, "jet transverse momentum", "GeV", lambda m: f"mean {m.mean_pt:.0f} GeV"),
-    ]
-    figure = Figure(figsize=(11.5, 4.1), layout="constrained")
-    grid = figure.subplots(1, 3)
-    for axes, (column, edges, name, unit, note) in zip(grid, panels):
-        for line, m in enumerate(found):
-            own, colour = values[column][values["label"] == LABELS.index(m.Index)], COLOURS[m.Index]
-            heights = np.histogram(own, edges)[0] / m.jets
-            axes.stairs(heights, edges, fill=True, color=colour, alpha=0.15)
-            axes.stairs(heights, edges, color=colour, linewidth=1.6)
-            place = {"x": 0.98, "y": 0.97 - 0.075 * line, "ha": "right", "va": "top"}
-            axes.text(**place, s=f"{m.Index}: {note(m)}", color=colour, transform=axes.transAxes)
-        axes.set_xlabel(f"{name} [{unit}]" if unit else name)
-        axes.set_ylabel(f"share of jets per {edges[1] - edges[0]:g} {unit or name}")
-        axes.set_xlim(max(edges[0], 0), edges[-1])
-        axes.set_ylim(0, axes.get_ylim()[1] * 1.22)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(labelsize=9)
-    grid[0].axvspan(*WINDOW, ymax=0.8, color="0.5", alpha=0.12, linewidth=0, zorder=0)
-    counted = ", ".join(f"{m.jets:,} {m.Index}".replace(",", " ") for m in found)
-    figure.suptitle(f"{title or 'Jets'}: {counted}", x=0.01, ha="left", fontsize=12)
+    out, plt = check_writable(out, PICTURES), pyplot()
+    values = observables(sample(jets))
+    figure, grid = plt.subplots(1, 3, figsize=(11.5, 4.1), layout="constrained")
+    for axis, (column, name) in zip(grid, DRAWN.items()):
+        low, high = values[column].quantile([0.001, 0.999])
+        edges = np.unique(np.round(np.linspace(low, high + 1, 50)))  # constituents are whole numbers
+        for code, own in values.groupby("label")[column]:
+            look = {"color": COLOURS[LABELS[code]], "label": f"{LABELS[code]}, {len(own):,} jets"}
+            axis.hist(own, edges, density=True, histtype="step", linewidth=1.6, **look)
+        axis.set(xlabel=name, ylabel="share of jets per unit")
+        axis.spines[["top", "right"]].set_visible(False)
+    grid[0].axvspan(*WINDOW, color="0.5", alpha=0.12, linewidth=0, zorder=0)
+    figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper right", frameon=False)
+    figure.suptitle(title or "Jets", x=0.01, ha="left", fontsize=12)
     figure.savefig(out, dpi=150)
+    plt.close(figure)
     return out
-
-
-def check_picture(out: str | os.PathLike[str]) -> Path:
-    """The path of a picture that can be written, or an error."""
-    path = Path(out).expanduser()
-    if path.suffix.lower() not in FORMATS:
-        raise DataError(f"{path} ends in {path.suffix!r}: a picture is one of {', '.join(FORMATS)}")
-    if path.is_dir() or not path.parent.is_dir():
-        raise DataError(f"{path}: there is no folder {path.parent} to write it to")
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise DataError(f"pictures need matplotlib ({error}): pip install 'gortho[report]'") from None
-    return path
