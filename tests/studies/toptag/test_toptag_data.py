@@ -674,11 +674,11 @@ def test_other_settings_do_not_mix(made, tmp_path):
 
 def test_generation_from_the_command_line(made, tmp_path):
     shutil.copytree(made, tmp_path / "jets")
-    for bad, told in {
-        "--splits 60,40": "60,20,20",
-        "--splits 90,20,-10": "60,20,20",
-        "--workers 0": "0 is not in the range",
-    }.items():
+    for bad, told in (
+        ("--splits 60,40", "60,20,20"),
+        ("--splits 90,20,-10", "60,20,20"),
+        ("--workers 0", "0 is not in the range"),
+    ):
         options = ["generate", str(tmp_path / "x"), "--jets", "10", *bad.split()]
         assert told in CliRunner().invoke(toptag, options).output
     result = CliRunner().invoke(toptag, ["generate", str(tmp_path / "jets" / "jets.parquet"), "--jets", "10"])
