@@ -341,6 +341,8 @@ def test_damaged_files(jets, tmp_path):
     fails(lambda: Jets.open(path), "cut or damaged")
     file.unlink()
     fails(lambda: Jets.open(path), "no jets.parquet", "not finished")
+    np.save(path / "momenta.npy", jets.momenta)
+    fails(lambda: Jets.open(path), "gortho 0.1", "np.savez", "import jets.npz")
 
 
 @pytest.mark.parametrize(

@@ -319,6 +319,11 @@ def _file(path: Path) -> Path:
         return path
     if (path / FILE).exists():
         return path / FILE
+    if (path / "momenta.npy").exists():
+        raise DataError(
+            f"{path} holds jets as gortho 0.1 wrote them: put its .npy files into one archive by np.savez('jets.npz', "
+            "momenta=…, offsets=…, label=…, split=…), and give that to `gortho data toptag import jets.npz OUT`"
+        )
     raise DataError(
         f"{path} has no {FILE}: it is no data set of jets, or one that is not finished; run the command that makes it "
         "again, it continues"
