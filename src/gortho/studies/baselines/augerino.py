@@ -35,6 +35,8 @@ from gortho.training.steppers import learning_rate
 KINDS = ("box", "learnt")
 #: So many neighbours in a batch share a transformation: matrix exponentials are half of the cost otherwise.
 SHARED = 4
+#: The width that all generators start with.
+FIRST = 0.1
 #: The least width of a learnt generator: one of width zero would never learn its direction.
 LEAST = 0.1
 
@@ -42,7 +44,7 @@ LEAST = 0.1
 class Augmentation(nn.Module):
     """Random transformations g = exp(Σ ε_i w_i G_i), ε_i uniform in [-1, 1], with orthonormal G_i."""
 
-    def __init__(self, n: int, kind: str = "box", width: float = 0.1, seed: int = 0):
+    def __init__(self, n: int, kind: str = "box", seed: int = 0):
         super().__init__()
         self.n, self.kind = n, kind
         self.least = 0.0 if kind == "box" else LEAST
@@ -51,7 +53,7 @@ class Augmentation(nn.Module):
             self.register_buffer("frame", torch.eye(n * n))
         else:
             self.frame = nn.Parameter(torch.randn(n * (n - 1) // 2, n * n, generator=generator))
-        self.raw = nn.Parameter(torch.full((len(self.frame),), math.log(math.expm1(width))))
+        self.raw = nn.Parameter(torch.full((len(self.frame),), math.log(math.expm1(FIRST))))
 
     @property
     def widths(self) -> Tensor:
