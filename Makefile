@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test explore lint docs dist clean
+.PHONY: demo test coverage explore lint docs dist clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml constraints.txt
@@ -22,6 +22,9 @@ lint: .venv/ready
 test: .venv/ready lint  ## lint, types, doctests and all tests that take seconds
 	$(BIN)/python -m pytest src tests -m 'not slow' -n auto --dist worksteal
 
+coverage: .venv/ready  ## the same tests without lint, and which lines of src they run; the studies are not counted
+	$(BIN)/python -m pytest src tests -m 'not slow' -n auto --dist worksteal --cov=gortho --cov-report=term:skip-covered
+
 explore: .venv/ready  ## the properties on new examples, others every day; for a schedule beside that of `make test`
 	GORTHO_HYPOTHESIS=explore $(BIN)/python -m pytest tests -m 'hypothesis and not slow' -n auto --dist worksteal
 
@@ -39,4 +42,4 @@ dist: .venv/ready  ## wheel and source archive in dist/, each installed elsewher
 	GORTHO_DIST=dist $(BIN)/python -m pytest tests/test_dist.py -m slow
 
 clean:
-	rm -rf .venv build dist docs/_build docs/api docs/gallery docs/measured docs/tests *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .coverage .venv build dist docs/_build docs/api docs/gallery docs/measured docs/tests *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -302,7 +302,8 @@ def accuracy(options: argparse.Namespace, device: torch.device) -> None:
         searched = time.perf_counter() - began
         checkpoint = f"{options.checkpoint}.{seed}.safetensors" if options.checkpoint else None
         net, history = fit(seed, start, options.epochs, checkpoint)
-        result: dict[str, Any] = evaluate(net, test)
+        result = evaluate(net, test)
+        del result["roc"]
         if options.learn_form:
             form = net.form.value()
             result["form"] = form.matrix.tolist()

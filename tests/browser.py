@@ -1,6 +1,7 @@
 """Chromium, where it is installed, and how well a page can be read in it."""
 
 import shutil
+from contextlib import contextmanager
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 FLAGS = (
@@ -18,3 +19,18 @@ return [...document.querySelectorAll('h1, .badge, p, dt, figcaption, figure svg'
   return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
 });
 """
+
+
+@contextmanager
+def chromium(profile):
+    """A browser without a window, with a profile of its own."""
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in [*FLAGS.split(), f"--user-data-dir={profile}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()

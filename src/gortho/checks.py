@@ -143,8 +143,8 @@ def seed(value: Any) -> int:
     return whole(value, "seed", 0, LARGEST_SEED)
 
 
-def seconds(value: Any, what: str = "time_budget") -> float:
-    """Read a time above zero."""
+def seconds(value: Any) -> float:
+    """Read a time budget."""
     if isinstance(value, Real) and not isinstance(value, bool | np.bool_) and 0 < float(value) < math.inf:
         return float(value)
-    raise ValueError(f"{what} = {value!r}: give seconds above zero")
+    raise ValueError(f"time_budget = {value!r}: give seconds above zero")

@@ -244,12 +244,7 @@ class QuadraticForm(MatrixForm):
         >>> QuadraticForm([[1, 1e-5], [1e-5, 0.001]], names=["mm", "m"]).law()
         'q(x) = 1.41 mm² + 0.00141 m²'
         """
-        text = ""
-        for i, j, value in self.terms(half_widths):
-            sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
-            one, other = (set_off(self.names[k]) for k in (i, j))
-            text += f"{sign}{coefficient(abs(value), digits)} {f'{one}²' if i == j else f'{one}·{other}'}"
-        return f"q(x) = {text}"
+        return f"q(x) = {added_up(self.terms(half_widths), self.names, '·', digits)}"
 
     def terms(self, half_widths: Any = None) -> list[tuple[int, int, float]]:
         """The terms c x_i x_j of the law, i ≤ j, as (i, j, c), without those that `law` leaves out."""
@@ -267,6 +262,20 @@ class QuadraticForm(MatrixForm):
         left_out |= size < min(self.tolerance, ZERO_TOLERANCE) * largest  # rounding, not eigenvalues
         pairs = [(i, j) for i, j in torch.triu_indices(self.n, self.n).T.tolist() if not left_out[i, j]]
         return [(i, j, float(A[i, j]) * (1 if i == j else 2)) for i, j in pairs]
+
+
+def added_up(terms: Sequence[tuple[int, int, float]], names: Sequence[str], times: str, digits: int) -> str:
+    """Terms c x_i x_j as text.
+
+    >>> added_up([(0, 0, 1.0), (0, 1, -2.5)], ["a", "b"], "·", 2)
+    '1.00 a² - 2.50 a·b'
+    """
+    text = ""
+    for i, j, value in terms:
+        sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
+        one, other = (set_off(names[k]) for k in (i, j))
+        text += f"{sign}{coefficient(abs(value), digits)} {f'{one}²' if i == j else f'{one}{times}{other}'}"
+    return text
 
 
 def set_off(name: str) -> str:

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gortho import checks
-from gortho.forms import NO_MIXING, SMALL_TERM, QuadraticForm, coefficient, set_off
+from gortho.forms import NO_MIXING, SMALL_TERM, QuadraticForm, added_up
 from gortho.immutable import ZERO_TOLERANCE, MatrixForm
 
 #: How far (A⁻¹ω)² may be from a negative number, in the standard frame of A, in compatible forms.
@@ -120,12 +120,7 @@ class SkewForm(MatrixForm):
         >>> SkewForm.canonical(4).law()
         'ω(x, y) = 1.00 x0∧x2 + 1.00 x1∧x3'
         """
-        text = ""
-        for i, j, value in self.terms(half_widths):
-            sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
-            one, other = (set_off(self.names[k]) for k in (i, j))
-            text += f"{sign}{coefficient(abs(value), digits)} {one}∧{other}"
-        return f"ω(x, y) = {text}"
+        return f"ω(x, y) = {added_up(self.terms(half_widths), self.names, '∧', digits)}"
 
 
 def _skew_part(M: Tensor) -> Tensor:

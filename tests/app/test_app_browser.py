@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from app_samples import bad_files, law, long_search
-from browser import CHROMIUM, CONTRAST, DRIVER, FLAGS
+from browser import CHROMIUM, CONTRAST, DRIVER, chromium
 
 import gortho
 
@@ -51,18 +51,10 @@ def downloads(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory, downloads):
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    behaviour = {"behavior": "allow", "downloadPath": str(downloads)}
-    driver.execute_cdp_cmd("Browser.setDownloadBehavior", behaviour)
-    yield driver
-    driver.quit()
+    with chromium(tmp_path_factory.mktemp("profile")) as driver:
+        behaviour = {"behavior": "allow", "downloadPath": str(downloads)}
+        driver.execute_cdp_cmd("Browser.setDownloadBehavior", behaviour)
+        yield driver
 
 
 @pytest.fixture

@@ -122,22 +122,22 @@ def test_noise_is_known_from_errors_and_from_repeats():
 
 
 def test_given_errors_of_y_tighten_the_defect():
-    x = normal(1_000, 3)
+    x = normal(600, 3)
     clean = (x**2).sum(1)
-    y = clean + 0.3 * clean.std() * normal(1_000, seed=5)
+    y = clean + 0.3 * clean.std() * normal(600, seed=5)
+    options = {"settings": SMALL, "look_for": "O"}
     blind, told = (
-        gortho.discover(x, y, settings=SMALL, y_error=error) for error in (None, float(0.3 * clean.std()))
+        gortho.discover(x, y, y_error=error, **options) for error in (None, float(0.3 * clean.std()))
     )
     assert blind.verdict is told.verdict is Verdict.FOUND
     assert told.defect.noise.source == "given errors of y"
     assert told.defect.high < 0.5 * blind.defect.high < 0.1
-    vectors = gortho.discover(
-        x, x * clean[:, None] + 0.1 * normal(1_000, 3), "vector", settings=SMALL, y_error=0.1
-    )
+    y = x * clean[:, None] + 0.1 * normal(600, 3)
+    vectors = gortho.discover(x, y, "vector", y_error=0.1, **options)
     assert vectors.defect.noise.share < 0.1 and vectors.verdict is Verdict.FOUND
 
 
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.1])
+@pytest.mark.parametrize("share", [0.0, 0.01])
 def test_a_broken_law_is_told_by_how_much(share):
     task = violated(3, share, "wave", law="polynomial", group=(1, 2), samples=1_500, noise=0.02)
     found = gortho.discover(task.x, task.y, settings=SMALL, look_for="O")

@@ -14,7 +14,7 @@ from gortho.discovery.settling import _samples, direction_least_known
 from gortho.discovery.violation import Profile, Violation, in_words
 from gortho.samples.door import enter
 
-SMALL = Settings(starts=10, generations=2, refits=6, predictor_steps=100)
+SMALL = Settings(starts=10, generations=2, refits=3, predictor_steps=100)
 
 
 def samples(seed, count=1_200, shape=(3,)):
@@ -67,9 +67,8 @@ def test_the_right_one_of_two_vectors_is_told(tmp_path):
     assert gortho.Discovery.load(found.save(tmp_path / "run")).violation == found.violation
 
 
-@pytest.mark.parametrize("seed", [37, 38])
-def test_a_function_of_one_coordinate_is_told(seed):
-    x, q = samples(seed)
+def test_a_function_of_one_coordinate_is_told():
+    x, q = samples(37)
     found = broken(x, q + 0.5 * np.cos(3 * x[:, 1]))
     assert "is a function of x1 alone" in found.reason and found.violation.linear < 0.1
 

@@ -1,7 +1,7 @@
 """The report page, opened in a real browser."""
 
 import pytest
-from browser import CHROMIUM, CONTRAST, DRIVER, FLAGS
+from browser import CHROMIUM, CONTRAST, DRIVER, chromium
 from report_samples import SAMPLES
 
 from gortho.report import render
@@ -18,16 +18,8 @@ return boxes.map(box => [box.width, box.height]);
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
+    with chromium(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 @pytest.fixture(scope="module")

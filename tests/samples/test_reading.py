@@ -267,7 +267,7 @@ def test_weights_reach_the_search(tmp_path, monkeypatch):
 # Trajectories
 
 
-def orbits(noise=0.0, runs=6, points=80, seed=0):
+def orbits(noise=0.0, runs=3, points=80, seed=0):
     """Rotations about an axis in R³ with a speed that depends on |x|."""
     rng = np.random.default_rng(seed)
     rows = []
@@ -291,8 +291,9 @@ def test_slopes_of_trajectories_and_their_errors():
         assert np.median(np.abs(d.slopes - truth)) < allowed
     pulls = (d.slopes - truth) / d.errors  # of the noisy ones: of order one
     assert 0.5 < np.median(np.abs(pulls)) < 2 and np.sqrt(np.mean(np.square(pulls))) < 4
-    scaled = derivatives(1e150 * given[["a", "b"]], 1e-9 * given["t"], given["run"])
-    np.testing.assert_allclose(scaled.slopes, 1e159 * d.slopes, rtol=1e-5, atol=1e154)
+    one = (given["run"] == 0).to_numpy()
+    scaled = derivatives(1e150 * given.loc[one, ["a", "b"]], 1e-9 * given["t"][one], given["run"][one])
+    np.testing.assert_allclose(scaled.slopes, 1e159 * d.slopes[one], rtol=1e-5, atol=1e154)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +314,7 @@ def test_slopes_from_a_file(tmp_path):
     frame = orbits()
     frame[["run", "t", "a", "b"]].to_csv(tmp_path / "a.csv", index=False)
     data = read(tmp_path / "a.csv", derivative="t", by="run", output="vector")
-    assert data.names == ("a", "b") and data.y.shape == (480, 2) and data.weights is not None
+    assert data.names == ("a", "b") and data.y.shape == (240, 2) and data.weights is not None
     assert np.median(np.abs(data.y - frame[["da", "db"]].to_numpy())) < 1e-3
     result = call(
         "discover", tmp_path / "a.csv", "--derivative", "t", "--by", "run", "--effort", "quick", "--json"

@@ -294,7 +294,6 @@ def run_processes(tmp_path, count, *settings):
     "settings",
     [
         ("vector", "tuple", "known", "float32"),
-        ("scalar", "set", "known", "float64"),
         ("vector", "set", "learnt", "float64"),
     ],
     ids=" ".join,

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from gortho.cli.base import INTERRUPTED, main
-from gortho.cli.options import QUIET
+from gortho.cli.options import DEVICE, QUIET
 
 
 @main.command()
@@ -41,7 +41,7 @@ from gortho.cli.options import QUIET
     "--tables-only", is_flag=True, help="Measure nothing; make the tables from the rows that exist."
 )
 @click.option("--parts", metavar="A,B", help="toptag: some of known, unknown, massive, baselines, fractions.")
-@click.option("--device", metavar="NAME", help="toptag: cpu or cuda (default: the GPU, if there is one).")
+@click.option("--device", type=DEVICE, help="toptag: where to train (default: on the GPU, if there is one).")
 @QUIET
 def reproduce(
     tables: tuple[str, ...],

@@ -65,6 +65,8 @@ EFFORT = click.option(
     show_default=True,
     help="A quick search uses fewer starts, rounds, refits and steps: it is faster, but less certain.",
 )
+#: Where to train.
+DEVICE = click.Choice(["cpu", "cuda"])
 QUIET = click.option("--quiet", is_flag=True, help="No progress bar.")
 DROPNA = click.option(
     "--dropna", is_flag=True, help="Drop rows with missing numbers, which are otherwise an error."

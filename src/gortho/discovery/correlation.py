@@ -80,7 +80,7 @@ class Moments:
     def __add__(self, other: Moments) -> Moments:
         return Moments(self.points, self.n, self.total + other.total)
 
-    def correlations(self, count: int = DIRECTIONS) -> list[Correlation]:
+    def correlations(self) -> list[Correlation]:
         """The forms of the first canonical directions, the strongest first."""
         m = self.points * self.n
         size = m * (m + 1) // 2 + m
@@ -89,7 +89,7 @@ class Moments:
         U, strength, _ = torch.linalg.svd(left.mT @ S[:size, size:] @ right, full_matrices=False)
         i, j = torch.triu_indices(m, m)
         found = []
-        for k in range(min(count, len(strength))):
+        for k in range(min(DIRECTIONS, len(strength))):
             v, linear = (left @ U[:, k]).split([len(i), m])
             M = torch.zeros(m, m, dtype=S.dtype)
             M[i, j] = v / 2

@@ -13,7 +13,7 @@ import torch
 from gortho.discovery.clock import Clock
 from gortho.discovery.models import paired_p, squared_errors
 from gortho.discovery.process import Process
-from gortho.discovery.projection import LEAST_DAMPING, Projection
+from gortho.discovery.projection import LEAST_DAMPING, Projection, Solve
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.invariants import Committee
@@ -217,18 +217,21 @@ def solved(
     at = projection.solve(form.matrix)
     options = {**train.network_options(), **options}
     net = build_network(form, train.rep, options)
-    linear: Any = net.coefficients
-    with torch.no_grad():
-        linear.units.copy_(at.units / form.n**0.5)
-        for parameter, w in zip(linear.weights, projection.family.weights(at.coefficients)):
-            parameter.copy_(w)
-        for shift, standard in (
-            (net.point_shift, projection.standard.point),
-            (net.sample_shift, projection.standard.sample),
-        ):
-            if standard is not None:
-                shift.copy_(standard)
+    take(net, projection, at)
     return Fitted(form, net, kind, options)
+
+
+@torch.no_grad()
+def take(net: EquivariantNet, projection: Projection, at: Solve) -> None:
+    """Give a network of linear features the weights and units of a projection's solution."""
+    linear: Any = net.coefficients
+    linear.units.copy_(at.units / net.n**0.5)
+    for parameter, w in zip(linear.weights, projection.family.weights(at.coefficients)):
+        parameter.copy_(w)
+    standard = projection.standard
+    for shift, value in ((net.point_shift, standard.point), (net.sample_shift, standard.sample)):
+        if value is not None:
+            shift.copy_(value)
 
 
 def mean_error(net: EquivariantNet, samples: Samples) -> float:

@@ -8,6 +8,14 @@ from torch import Tensor, nn
 from gortho.nn.exact import EquivariantNet
 
 
+def mlp(inputs: int, width: int, hidden: int, outputs: int) -> nn.Sequential:
+    """A plain network with so many hidden layers."""
+    layers: list[nn.Module] = []
+    for size in [inputs, *[width] * (hidden - 1)]:
+        layers += [nn.Linear(size, width), nn.SiLU()]
+    return nn.Sequential(*layers, nn.Linear(width, outputs))
+
+
 class PlainNet(EquivariantNet):
     """A plain MLP on all coordinates and scalars. Not equivariant; it ignores the form it is given."""
 
@@ -18,10 +26,7 @@ class PlainNet(EquivariantNet):
             raise ValueError("the plain network needs an order of the points: leave out set_like")
         inputs = self.points * (self.n + self.point_scalars) + self.sample_scalars
         self.sizes = [part.size(self.n) for part in self.rep.parts]
-        layers: list[nn.Module] = []
-        for size in [inputs, *[width] * depth]:
-            layers += [nn.Linear(size, width), nn.SiLU()]
-        self.layers = nn.Sequential(*layers, nn.Linear(width, sum(self.sizes)))
+        self.layers = mlp(inputs, width, depth + 1, sum(self.sizes))
 
     def convex_stages(self) -> list[list[nn.Parameter]]:
         return []

@@ -64,9 +64,9 @@ def plot(name: str, alt: str, draw: Callable[[Figure, Axes], None], height: floa
     return _drawn(name, alt, lambda figure: draw(figure, figure.subplots()), (4.6, height))
 
 
-def plots(name: str, alt: str, draws: Sequence[Callable[[Axes], None]], columns: int = 4) -> str:
-    """Draw several small plots with one scale of y, in rows of so many."""
-    columns = min(columns, len(draws))
+def plots(name: str, alt: str, draws: Sequence[Callable[[Axes], None]]) -> str:
+    """Draw several small plots with one scale of y, in rows of four."""
+    columns = min(4, len(draws))
     rows = -(-len(draws) // columns)
 
     def draw(figure: Figure) -> None:

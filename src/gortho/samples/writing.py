@@ -16,12 +16,12 @@ from .errors import DataError
 SUFFIXES = (".npz", ".csv", ".tsv", ".parquet", ".h5", ".hdf5")
 
 
-def check_writable(path: str | os.PathLike[str]) -> Path:
-    """The path, once it is clear that `write` can write to it: a known suffix in an existing folder."""
+def check_writable(path: str | os.PathLike[str], suffixes: Sequence[str] = SUFFIXES) -> Path:
+    """The path, once it is clear that it can be written to: a known suffix in an existing folder."""
     path = Path(path).expanduser()
-    if path.suffix.lower() not in SUFFIXES:
+    if path.suffix.lower() not in suffixes:
         raise DataError(
-            f"{path.name} has the suffix {path.suffix!r}, which is not written: use {', '.join(SUFFIXES)}"
+            f"{path.name} has the suffix {path.suffix!r}, which is not written: use {', '.join(suffixes)}"
         )
     if path.is_dir():
         raise DataError(f"{path} is a directory: give a file name")

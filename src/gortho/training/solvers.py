@@ -29,6 +29,8 @@ RIDGES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-9, 1e-11, 1e-13)
 WORTH = 0.8
 #: A step counts if it lowers the validation loss to this share: less than that may be luck, under noise.
 NOTABLE = 0.99
+#: Samples that a loss is computed of at once: they fit into memory.
+AT_ONCE = 8192
 #: Second-order steps look at so many samples at most: beyond, each step costs more than it gains.
 POLISH_SAMPLES = 10_000
 #: A validation loss below this, in units of the target's variance, is rounding: there is nothing left to learn.
@@ -57,11 +59,11 @@ def scaled_mse(net: EquivariantNet) -> Loss:
 
 
 @torch.no_grad()
-def evaluate(net: EquivariantNet, data: Samples, loss: Loss, batch_size: int = 8192) -> float:
+def evaluate(net: EquivariantNet, data: Samples, loss: Loss) -> float:
     """The loss over a data set, in pieces that fit into memory."""
     total = 0.0
-    for start in range(0, len(data), batch_size):
-        piece = data.rows(slice(start, start + batch_size))
+    for start in range(0, len(data), AT_ONCE):
+        piece = data.rows(slice(start, start + AT_ONCE))
         total += float(loss(net(*piece.inputs), piece.y, piece.weights)) * len(piece)
     return total / len(data)
 
@@ -189,7 +191,6 @@ def least_squares(
     train: Samples,
     held_out: Samples,
     steps: int = 8,
-    notable: float = NOTABLE,
 ) -> Iterator[float]:
     """Gauss-Newton in float64, the ridge of each step chosen on validation data; yields the validation losses.
 
@@ -208,7 +209,7 @@ def least_squares(
             value = problem.score(moved)
             if math.isfinite(value) and (best is None or value < WORTH * best[0]):
                 best = value, moved
-        if best is None or best[0] > notable * lowest:
+        if best is None or best[0] > NOTABLE * lowest:
             return
         enough = best[0] > 0.5 * lowest or best[0] < EXACT[dtype]
         lowest, flat = best

@@ -22,6 +22,7 @@ from gortho.discovery.predictor import (
     build_network,
     fit_network,
     mean_error,
+    take,
 )
 from gortho.discovery.projection import LEAST_DAMPING
 from gortho.discovery.spreads import BOOSTS
@@ -83,17 +84,7 @@ def _linear(view: WideProjection, theta: Tensor, train: Samples, more: dict[str,
     at = view.solve(claim.of_symmetry(symmetry))
     options = {**_options(claim, symmetry, train), **more}
     net = build_network(None, train.rep, options)
-    linear: Any = net.coefficients
-    with torch.no_grad():
-        linear.units.copy_(at.units / net.n**0.5)
-        for parameter, w in zip(linear.weights, view.family.weights(at.coefficients)):
-            parameter.copy_(w)
-        for shift, standard in (
-            (net.point_shift, view.standard.point),
-            (net.sample_shift, view.standard.sample),
-        ):
-            if standard is not None:
-                shift.copy_(standard)
+    take(net, view, at)
     return Fitted(net.form.value(), net, kind, options)
 
 

@@ -35,6 +35,8 @@ from gortho.training.steppers import learning_rate
 KINDS = ("box", "learnt")
 #: So many neighbours in a batch share a transformation: matrix exponentials are half of the cost otherwise.
 SHARED = 4
+#: The width that all generators start with.
+FIRST = 0.1
 #: The least width of a learnt generator: one of width zero would never learn its direction.
 LEAST = 0.1
 
@@ -42,7 +44,7 @@ LEAST = 0.1
 class Augmentation(nn.Module):
     """Random transformations g = exp(Σ ε_i w_i G_i), ε_i uniform in [-1, 1], with orthonormal G_i."""
 
-    def __init__(self, n: int, kind: str = "box", width: float = 0.1, seed: int = 0):
+    def __init__(self, n: int, kind: str = "box", seed: int = 0):
         super().__init__()
         self.n, self.kind = n, kind
         self.least = 0.0 if kind == "box" else LEAST
@@ -51,7 +53,7 @@ class Augmentation(nn.Module):
             self.register_buffer("frame", torch.eye(n * n))
         else:
             self.frame = nn.Parameter(torch.randn(n * (n - 1) // 2, n * n, generator=generator))
-        self.raw = nn.Parameter(torch.full((len(self.frame),), math.log(math.expm1(width))))
+        self.raw = nn.Parameter(torch.full((len(self.frame),), math.log(math.expm1(FIRST))))
 
     @property
     def widths(self) -> Tensor:
@@ -66,6 +68,19 @@ class Augmentation(nn.Module):
         trace = torch.eye(self.n).to(self.frame).flatten() / self.n**0.5
         traceless = self.frame - (self.frame @ trace)[:, None] * trace
         return torch.linalg.qr(traceless.T)[0].T.reshape(-1, self.n, self.n)
+
+    def reward(self, limit: float) -> Tensor:
+        """What is rewarded, each width up to a limit: ‖w‖ for a box; Σ w_i / √d for learnt generators, lest the first
+        to grow takes all."""
+        bounded = self.widths.clamp(max=limit)
+        return bounded.norm() if self.kind == "box" else bounded.sum() / len(bounded) ** 0.5
+
+    @torch.no_grad()
+    def generators(self) -> Tensor:
+        """n(n-1)/2 orthonormal generators: those learnt, or the widest of the box."""
+        widest = self.widths.argsort(descending=True, stable=True)[: self.n * (self.n - 1) // 2]
+        basis = self.basis[widest] if self.kind == "box" else self.basis
+        return torch.linalg.qr(basis.double().cpu().flatten(1).T)[0].T.reshape(-1, self.n, self.n)
 
     def forward(self, epsilon: Tensor) -> Tensor:
         """Transformations ``(…, n, n)`` of uniform numbers ``(…, d)``."""
@@ -143,12 +158,8 @@ class Augerino(Method):
             self.network = start
         self.notes["validation"] = self._train(train, held_out, self.notes["lambda"], self.steps)
         self.network.eval()
-        with torch.no_grad():
-            widths, basis = self.augmentation.widths, self.augmentation.basis
-        self.notes["widths"] = widths.tolist()
-        if self.kind == "box":
-            basis = basis[widths.argsort(descending=True, stable=True)[: n * (n - 1) // 2]]
-        self.generators = torch.linalg.qr(basis.double().flatten(1).T)[0].T.reshape(-1, n, n)
+        self.notes["widths"] = self.augmentation.widths.tolist()
+        self.generators = self.augmentation.generators()
         return self
 
     def _train(self, train: Samples, held_out: Samples, strength: float, steps: int) -> float:
@@ -175,7 +186,7 @@ class Augerino(Method):
             taken += size
             optimizer.zero_grad()
             error = loss(self._moved(batch.x, batch.point_scalars, generator), batch.y, None)
-            (error - strength * self._size(aug.widths)).backward()
+            (error - strength * aug.reward(self.limit)).backward()
             nn.utils.clip_grad_norm_(net.parameters(), 1.0)
             nn.utils.clip_grad_norm_(aug.parameters(), 1.0)
             optimizer.step()
@@ -187,11 +198,6 @@ class Augerino(Method):
                     best, state = score, copy.deepcopy(models.state_dict())
         models.load_state_dict(state)
         return best
-
-    def _size(self, widths: Tensor) -> Tensor:
-        """What is rewarded: ‖w‖ for a box; Σ w_i / √d for learnt generators, lest the first to grow takes all."""
-        bounded = widths.clamp(max=self.limit)
-        return bounded.norm() if self.kind == "box" else bounded.sum() / len(widths) ** 0.5
 
     def _moved(self, x: Tensor, scalars: Tensor | None, generator: torch.Generator) -> Tensor:
         """ρ(g)⁻¹ h(gx) with one random g a sample."""

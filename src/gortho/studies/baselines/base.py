@@ -10,7 +10,9 @@ from torch import Tensor
 
 from gortho.discovery.spectral import symmetric_basis
 from gortho.forms import QuadraticForm
+from gortho.nn.exact import EquivariantNet
 from gortho.reps import Rep
+from gortho.training import predict
 
 
 def form_of_generators(generators: Tensor) -> QuadraticForm:
@@ -38,6 +40,7 @@ class Method(ABC):
     #: What was tried before the tables were made, and on which data it was chosen.
     tuning: str = ""
     generators: Tensor | None = None
+    network: EquivariantNet
 
     def __init__(self, output: str | Rep = "scalar", seed: int = 0):
         self.output, self.seed = output, seed
@@ -47,14 +50,14 @@ class Method(ABC):
     def fit(self, X: Tensor, y: Tensor, scalars: Tensor | None = None) -> Method:
         """Fit samples ``X (N, p, n)``, targets ``y`` and point scalars ``(N, p, s)``; hold out what is needed."""
 
-    @abstractmethod
     def predict(self, X: Tensor, scalars: Tensor | None = None) -> Tensor:
-        """Predictions ``(N, …)`` in float64."""
+        """Predictions ``(N, …)`` in float64: those of ``network``, where the method has one."""
+        return predict(self.network, X, scalars)
 
     @property
-    @abstractmethod
     def parameters(self) -> int:
         """Number of trained parameters of the predictor."""
+        return sum(p.numel() for p in self.network.parameters())
 
     @property
     def quadratic_form(self) -> QuadraticForm | None:

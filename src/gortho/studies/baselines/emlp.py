@@ -25,7 +25,7 @@ from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import FixedForm
 from gortho.reps import Rep, TensorRep
 from gortho.studies.baselines.base import Method
-from gortho.training import fit, predict
+from gortho.training import fit
 
 #: Eigenvalues of CᵀC, squares of the constraints' singular values, below this share of the largest count as zero.
 NULL = 1e-9
@@ -236,10 +236,3 @@ class EMLP(Method):
         self.network = network.double()
         self.notes = {"told": self.form.group_name, "validation loss": history.best_validation}
         return self
-
-    def predict(self, X: Tensor, scalars: Tensor | None = None) -> Tensor:
-        return predict(self.network, X, scalars)
-
-    @property
-    def parameters(self) -> int:
-        return sum(p.numel() for p in self.network.parameters())

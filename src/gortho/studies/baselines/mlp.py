@@ -16,7 +16,7 @@ from gortho.nn.form import FixedForm
 from gortho.nn.plain import PlainNet
 from gortho.reps import Rep, as_rep
 from gortho.studies.baselines.base import Method
-from gortho.training import fit, predict
+from gortho.training import fit
 
 #: Lengths of training to try, as shares of all steps; validation chooses. Under noise a short cosine beats the best
 #: moment of a long one, which comes at a high learning rate.
@@ -97,13 +97,6 @@ class MLP(Method):
                     "validation loss": lowest,
                 }
         return self
-
-    def predict(self, X: Tensor, scalars: Tensor | None = None) -> Tensor:
-        return predict(self.network, X, scalars)
-
-    @property
-    def parameters(self) -> int:
-        return sum(p.numel() for p in self.network.parameters())
 
     def function(self, scalars: Tensor | None = None) -> Callable[[Tensor], Tensor]:
         """The network as a function of x alone, the scalars held fixed row by row."""

@@ -159,6 +159,17 @@ class PaperForm(Network):
         return self.form
 
 
+def read_off(
+    network: EquivariantNet, made: dict[str, MLP], X: Tensor, scalars: Tensor | None
+) -> Iterator[tuple[str, Method]]:
+    """Other methods on the same fitted network."""
+    for name, method in made.items():
+        method.network = network
+        if isinstance(method, Reader):
+            method.read(X, scalars)
+        yield name, method
+
+
 class Readings(LieGG):
     """LieGG, and whatever else is read off the same fitted network: training it anew for each would only cost time."""
 
@@ -173,11 +184,7 @@ class Readings(LieGG):
         }
         if wrong:
             made["LieGG, wrong action"] = LieGG(self.output, action=wrong, seed=self.seed)
-        for name, method in made.items():
-            method.network = self.network
-            if isinstance(method, Reader):
-                method.read(X, scalars)
-            yield name, method
+        yield from read_off(self.network, made, X, scalars)
 
 
 class Flows(LIG):
@@ -190,11 +197,7 @@ class Flows(LIG):
             "LieGG": LieGG(self.output, seed=self.seed),
             "MLP": MLP(self.output, seed=self.seed),
         }
-        for name, method in made.items():
-            method.network = self.network
-            if isinstance(method, Reader):
-                method.read(X, scalars)
-            yield name, method
+        yield from read_off(self.network, made, X, scalars)
 
 
 class BothPredictions(Augerino):

@@ -98,14 +98,19 @@ def _hidden(task: Task, inputs: str, seed: int, generator: torch.Generator) -> T
     return replace(task, name=name)
 
 
-def _checked(inputs: str, law: str, points: int) -> LawFamily:
+def drawn(
+    seed: int, inputs: str, law: str, group: tuple[int, int], points: int, samples: int
+) -> tuple[LawFamily, torch.Generator, Tensor, Tensor]:
+    """The family of a law, and what is drawn for it from the seed: a form in plain axes, and inputs."""
     if inputs not in INPUTS or law not in LAWS:
         raise ValueError(
             f"inputs {inputs!r}, law {law!r}: choose inputs from {', '.join(INPUTS)}; laws from {', '.join(LAWS)}"
         )
     if points < LAWS[law].points:
         raise ValueError(f"points = {points}: the law {law!r} needs at least {LAWS[law].points}")
-    return LAWS[law]
+    generator = random_generator(seed)
+    A = _plain_form(group, inputs, generator)
+    return LAWS[law], generator, A, INPUTS[inputs](samples, points, len(A), generator)
 
 
 def realistic(
@@ -131,9 +136,7 @@ def realistic(
     (torch.Size([2000, 2, 4]), torch.Size([2000]), 'O(1,3)')
     >>> task.assert_law()
     """
-    family, generator = _checked(inputs, law, points), random_generator(seed)
-    A = _plain_form(group, inputs, generator)
-    x = INPUTS[inputs](samples, points, len(A), generator)
+    family, generator, A, x = drawn(seed, inputs, law, group, points, samples)
     f = family.build(Ingredients(x, A, partial(quadratic_form, A), generator))
     form = QuadraticForm(A)
     task = Task(
@@ -193,9 +196,7 @@ def formless_realistic(
     ``shuffled``: the labels of a law with a form, in a wrong order. The form stored with the task is the one it was
     made from, where there is one; there is no truth to find.
     """
-    family, generator = _checked(inputs, law, points), random_generator(seed)
-    A = _plain_form(group, inputs, generator)
-    x = INPUTS[inputs](samples, points, len(A), generator)
+    family, generator, A, x = drawn(seed, inputs, law, group, points, samples)
     square = _NORMS.get(kind, partial(quadratic_form, A))
     f = family.build(Ingredients(x, A, square, generator))
     if kind == "two forms":

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from gortho.forms import QuadraticForm
-from gortho.groups import haar, random_generator
+from gortho.groups import haar
 from gortho.reps import as_rep
 from gortho.studies.tasks.inputs import INPUTS
 from gortho.studies.tasks.law_families import LAWS, Ingredients, quadratic_form
 from gortho.studies.tasks.laws import Law, Task
-from gortho.studies.tasks.realistic import GROUPS, _disturbed, _hidden, _plain_form
+from gortho.studies.tasks.realistic import GROUPS, _disturbed, _hidden, drawn
 
 #: Shares of the law's variance that the form cannot express.
 SHARES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
@@ -69,9 +69,7 @@ def violated(
     >>> task.x.shape, task.y.shape
     (torch.Size([2000, 1, 3]), torch.Size([2000]))
     """
-    family, generator = LAWS[law], random_generator(seed)
-    A = _plain_form(group, inputs, generator)
-    x = INPUTS[inputs](samples, points, len(A), generator)
+    family, generator, A, x = drawn(seed, inputs, law, group, points, samples)
     x = x * (1 - 2 * torch.randint(2, (samples, 1, 1), generator=generator))
     exact = family.build(Ingredients(x, A, partial(quadratic_form, A), generator))
     broken = violation(family.output, kind, x, generator)
@@ -102,8 +100,3 @@ def violated_problem(seed: int) -> dict[str, Any]:
         "points": max(1 + seed % 2, LAWS[law].points),
         "noise": (0.0, 0.02)[seed // 2 % 2],
     }
-
-
-def violated_problems(count: int, first_seed: int = 0) -> list[dict[str, Any]]:
-    """Nearly symmetric laws, of seeds in a row."""
-    return [violated_problem(seed) for seed in range(first_seed, first_seed + count)]

@@ -8,23 +8,6 @@
 ([[5.0, 3.0, 0.0, 4.0], [1.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [True, True, False])
 """
 
-from .jets import LABELS, SPLITS, Jets, write_jets
-from .production import Production, generate
-from .reference import import_reference
-from .summary import Moments, PairMoments, moments, pair_moments, plot, table
+from .jets import Jets
 
-__all__ = [
-    "LABELS",
-    "SPLITS",
-    "Jets",
-    "Moments",
-    "PairMoments",
-    "Production",
-    "generate",
-    "import_reference",
-    "moments",
-    "pair_moments",
-    "plot",
-    "table",
-    "write_jets",
-]
+__all__ = ["Jets"]

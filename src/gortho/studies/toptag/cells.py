@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,14 +13,6 @@ class Cells:
 
     edges: np.ndarray
     width: np.ndarray  # (number of edges,), the first is not used
-
-    @classmethod
-    def of(cls, *parts: tuple[Any, float]) -> Cells:
-        """From edges and widths in degrees, in any order."""
-        edges = np.concatenate([np.asarray(values, dtype=float) for values, _ in parts])
-        width = np.concatenate([np.full(len(values), np.radians(degrees)) for values, degrees in parts])
-        order = np.argsort(edges)
-        return cls(edges[order], width[order])
 
     def find(self, eta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Number in eta (0: outside) and in phi of the cells that hold these directions."""
@@ -35,11 +26,7 @@ def tower_cells(phi_degrees: float) -> Cells:
     fine = [-3.2, *np.round(np.arange(-25, 27) * 0.1, 1), 3.3]
     coarse = [-4.9, -4.7, -4.5, -4.3, -4.1, -3.9, -3.7, -3.5, -3.3, -3.0, -2.8, -2.6]
     coarse += [2.8, 3.0, 3.2, 3.5, 3.7, 3.9, 4.1, 4.3, 4.5, 4.7, 4.9]
-    return Cells.of((fine, phi_degrees), (coarse, 20.0))
-
-
-def fine_cells() -> Cells:
-    """One degree in both directions up to 3, as the electromagnetic layer of 3.4.1."""
-    forward = [-5.0, -4.7, *(-4.525 + 0.175 * np.arange(9)), -2.958]
-    forward += [*(3.125 + 0.175 * np.arange(9)), 4.7, 5.0]
-    return Cells.of((0.0174 * np.arange(-169, 171), 1.0), (forward, 10.0))
+    edges = np.concatenate([fine, coarse])
+    width = np.radians(np.repeat([phi_degrees, 20.0], [len(fine), len(coarse)]))
+    order = np.argsort(edges)
+    return Cells(edges[order], width[order])

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gortho.cli.options import DEVICE, QUIET
+
 if TYPE_CHECKING:
     import torch
 
 option = partial(click.option, show_default=True)
-CARDS = ("3.3.2", "3.4.1")
 OUT = click.argument("out", type=click.Path(path_type=Path))
-QUIET = option("--quiet", is_flag=True, help="No progress bar.")
 
 
 @click.group()
@@ -38,30 +37,17 @@ def toptag() -> None:
 @option("--workers", type=click.IntRange(1), default=1, help="Number of processes.")
 @option("--seed", type=click.IntRange(0), default=0, help="Random seed: the same seed gives the same jets.")
 @option(
-    "--card",
-    type=click.Choice(CARDS),
-    default="3.3.2",
-    help="Release of the Delphes ATLAS card that the detector follows.",
-)
-@option(
     "--cell-phi",
     "phi_degrees",
     type=click.FloatRange(1, 90),
     default=5.0,
     metavar="DEGREES",
-    help="Width of the coarse calorimeter cells. Closest to the reference set: 5 without, 10 with --mpi.",
+    help="Width of the calorimeter cells. Closest to the reference set: 5 without, 10 with --mpi.",
 )
 @option(
     "--mpi/--no-mpi",
     default=False,
     help="Multiple parton interactions: with them jets are closest to the reference set, and take longer.",
-)
-@option(
-    "--pthat-min",
-    type=click.FloatRange(50, 550),
-    default=350.0,
-    metavar="GEV",
-    help="Minimum transverse momentum of the hard process.",
 )
 @option(
     "--shard-jets",
@@ -78,9 +64,8 @@ def toptag() -> None:
     metavar="TRAIN,VALIDATION,TEST",
     help="Sizes of the splits in percent; each shard belongs to one split.",
 )
-@option("--drop-shards", is_flag=True, help="Delete the shards once they are merged.")
 @QUIET
-def generate(out: Path, workers: int, drop_shards: bool, quiet: bool, **settings: Any) -> None:
+def generate(out: Path, workers: int, quiet: bool, **settings: Any) -> None:
     """Generate top and QCD jets with Pythia 8 and a fast detector, and write them to the directory OUT.
 
     14 TeV, anti-kT R = 0.8, 550 < pT < 650 GeV, |η| < 2; tops are matched to their three quarks. After an
@@ -94,25 +79,15 @@ def generate(out: Path, workers: int, drop_shards: bool, quiet: bool, **settings
     from .production import generate as make
     from .summary import table
 
-    made = make(out, Production(**settings), workers, quiet, not drop_shards)
+    made = make(out, Production(**settings), workers, quiet)
     click.echo(table(made, str(out)))
 
 
 @toptag.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @OUT
-@option(
-    "--split-by",
-    type=click.Choice(["auto", "name", "ttv"]),
-    default="auto",
-    help="Take the split from the file names or from the column ttv; auto: from the name if it tells the split.",
-)
-@option("--sort", is_flag=True, help="Sort constituents by pT if they are not sorted.")
-@option("--no-truth-check", is_flag=True, help="Accept labels that contradict the truth columns.")
 @QUIET
-def import_(
-    files: tuple[Path, ...], out: Path, split_by: str, sort: bool, no_truth_check: bool, quiet: bool
-) -> None:
+def import_(files: tuple[Path, ...], out: Path, quiet: bool) -> None:
     """Read the public reference files (train.h5, val.h5, test.h5), or one .npz archive, into the directory OUT.
 
     Every row is checked; a bad row ends the import, with its number. The reference files need gortho[hep].
@@ -127,8 +102,7 @@ def import_(
     if [file.suffix for file in files] == [".npz"]:
         jets = import_archive(files[0], out)
     else:
-        options: dict[str, Any] = {"split_by": split_by, "sort": sort, "check_truth": not no_truth_check}
-        jets = import_reference(files, out, **options, hidden=quiet)
+        jets = import_reference(files, out, quiet)
     click.echo(table(jets, str(out)))
 
 
@@ -146,22 +120,20 @@ def summary(directory: Path, out: Path | None, verify: bool, as_json: bool) -> N
     Example:
       gortho data toptag summary jets --out jets.png
     """
+    from gortho.samples import check_writable
+
     from .jets import Jets
-    from .summary import check_picture, moments, pair_moments, plot, sample, table
+    from .summary import PICTURES, moments, plot, sample, table
 
     if out is not None:
-        check_picture(out)
+        check_writable(out, PICTURES)
     jets = Jets.open(directory)
     if verify:
         jets.verify()
     if as_json:
-        some = sample(jets)
-        content = {name: asdict(value) for name, value in moments(some).items()}
-        click.echo(json.dumps(content | {"pairs": asdict(pair_moments(jets))}, indent=1))
+        click.echo(json.dumps(moments(sample(jets)).to_dict("index"), indent=1))
     else:
-        pairs = pair_moments(jets)
         click.echo(table(jets, str(directory)))
-        click.echo(f"pairs: edges {pairs.edges:.1f}, ψ(norm) {pairs.norm:.3f}, ψ(dot) {pairs.dot:.3f}")
     if out is not None:
         plot(jets, out, directory.name)
         click.echo(f"Picture: {out}", err=as_json)
@@ -175,9 +147,6 @@ def summary(directory: Path, out: Path | None, verify: bool, as_json: bool) -> N
     type=click.Choice(["1k", "4k", "11k", "50k", "200k"]),
     help="Approximate number of parameters (default: 11k, or 50k on a GPU).",
 )
-@option("--width", type=click.IntRange(1), help="Channels per constituent, instead of --size.")
-@option("--pairs", type=click.IntRange(1), help="Channels per pair, instead of --size.")
-@option("--depth", type=click.IntRange(1), help="Message layers, instead of --size.")
 @option("--epochs", type=click.IntRange(1), help="Number of epochs (default: 10, or 40 on a GPU).")
 @option("--batch-size", type=click.IntRange(1), default=256, help="Jets per step.")
 @option("--lr", type=click.FloatRange(0, min_open=True), default=3e-3, help="Peak learning rate.")
@@ -199,7 +168,7 @@ def summary(directory: Path, out: Path | None, verify: bool, as_json: bool) -> N
 )
 @option("--constituents", type=click.IntRange(1), default=64, help="Maximum number of constituents per jet.")
 @option("--jets", type=click.IntRange(3), metavar="N", help="Use only this many jets, chosen at random.")
-@option("--device", metavar="NAME", help="cpu or cuda (default: the GPU, if there is one).")
+@option("--device", type=DEVICE, help="Where to train (default: on the GPU, if there is one).")
 @option("--amp", is_flag=True, help="Layers in bfloat16 (GPU).")
 @option(
     "--compile/--no-compile",
@@ -214,9 +183,6 @@ def train(
     data: tuple[Path, ...],
     out: Path,
     size: str | None,
-    width: int | None,
-    pairs: int | None,
-    depth: int | None,
     epochs: int | None,
     device: str | None,
     quiet: bool,
@@ -236,19 +202,14 @@ def train(
       gortho train toptag jets --references 3 --out broken
     """
     from gortho.studies.toptag.run import TaggerPlan, left_out, metrics_table, run
-    from gortho.studies.toptag.saved import SIZES
 
     chosen = pick_device(device)
     gpu = chosen.type == "cuda"
-    own = {"width": width, "pairs": pairs, "depth": depth}
-    given = {name: value for name, value in own.items() if value is not None}
-    if size and given:
-        raise click.UsageError(
-            f"--size {size} and --{next(iter(given))} contradict each other: give one kind"
-        )
-    shape = SIZES[size or ("50k" if gpu else "11k")] | given
     plan = TaggerPlan(
-        data=tuple(str(path) for path in data), epochs=epochs or (40 if gpu else 10), **shape, **options
+        data=tuple(str(path) for path in data),
+        size=size or ("50k" if gpu else "11k"),
+        epochs=epochs or (40 if gpu else 10),
+        **options,
     )
     found = run(plan, out, chosen, lambda text: click.echo(text, err=True), False if quiet else None)
     if int(os.environ.get("RANK", "0")):  # the first of several processes speaks
@@ -269,28 +230,14 @@ def train(
 
 
 def pick_device(name: str | None) -> torch.device:
-    """The device of this name; without one the GPU where there is one, each process its own."""
+    """The CPU, or this process's GPU; without a name the GPU where there is one."""
     import torch
 
     from gortho.training.processes import local_device
 
-    if name is None:
-        return local_device()
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = torch.device("meta")
-    if device.type not in ("cpu", "cuda"):
-        raise ValueError(f"--device {name}: give cpu or cuda")
-    if device.type == "cpu":
-        return device
-    count = torch.cuda.device_count()
-    if (device.index or 0) >= count:
-        raise ValueError(f"--device {name}: torch sees {count or 'no'} GPU here, leave it out or give cpu")
-    if device.index is None:
-        return local_device()
-    torch.cuda.set_device(device)  # kernels go by the current device
-    return device
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ValueError("--device cuda: torch sees no GPU here, leave it out or give cpu")
+    return torch.device("cpu") if name == "cpu" else local_device()
 
 
 def _shares(text: str) -> tuple[float, float, float]:
@@ -298,6 +245,8 @@ def _shares(text: str) -> tuple[float, float, float]:
     try:
         train, validation, test = (float(part) for part in text.split(","))
         total = train + validation + test
+        if min(train, validation, test) < 0:
+            raise ValueError
         return train / total, validation / total, test / total
     except (ValueError, ZeroDivisionError):
         raise click.BadParameter(

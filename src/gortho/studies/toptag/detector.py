@@ -1,8 +1,7 @@
 """A fast detector: helices, tracks, calorimeter cells, energy flow, all on flat numpy arrays.
 
-The numbers are those of Delphes' ATLAS card in two of its releases. 3.3.2 has one calorimeter with common cells for
-both layers; 3.4.1 has fine electromagnetic cells, and weighs tracks against cells by their errors. Momenta are in GeV,
-lengths in metres; what comes out is massless.
+The numbers are those of Delphes' ATLAS card in its release 3.3.2, where both layers of the calorimeter have the same
+cells. Momenta are in GeV, lengths in metres; what comes out is massless.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from typing import Self
 import numpy as np
 
 from gortho.samples import DataError
-from gortho.studies.toptag.cells import fine_cells, tower_cells
+from gortho.studies.toptag.cells import tower_cells
 
-CARDS = ("3.3.2", "3.4.1")
+CARD = "3.3.2"
 RADIUS, HALF_LENGTH, FIELD = 1.15, 3.51, 2.0  # metres, tesla
 CURVATURE = 0.299792458  # curvature in 1/m of a charge 1 with 1 GeV in 1 T
 TRACKER_ETA = 2.5
@@ -31,16 +30,9 @@ EFFICIENCY = {
 }
 #: Relative resolution sqrt(a² + (b pt)²) as (a, b) in |eta| <= 0.5, <= 1.5, <= 2.5.
 RESOLUTION = {
-    "3.3.2": {
-        "hadron": ((0.06, 1.3e-3), (0.10, 1.7e-3), (0.25, 3.1e-3)),
-        "electron": ((0.06, 1.3e-3), (0.10, 1.7e-3), (0.25, 3.1e-3)),
-        "muon": ((0.02, 2.0e-4), (0.03, 3.0e-4), (0.06, 6.0e-4)),
-    },
-    "3.4.1": {
-        "hadron": ((0.06, 1.3e-3), (0.10, 1.7e-3), (0.25, 3.1e-3)),
-        "electron": ((0.03, 1.3e-3), (0.05, 1.7e-3), (0.15, 3.1e-3)),
-        "muon": ((0.01, 1.0e-4), (0.015, 1.5e-4), (0.025, 3.5e-4)),
-    },
+    "hadron": ((0.06, 1.3e-3), (0.10, 1.7e-3), (0.25, 3.1e-3)),
+    "electron": ((0.06, 1.3e-3), (0.10, 1.7e-3), (0.25, 3.1e-3)),
+    "muon": ((0.02, 2.0e-4), (0.03, 3.0e-4), (0.06, 6.0e-4)),
 }
 KINDS = ("hadron", "electron", "muon")
 #: σ(E) = sqrt(c²E² + s²E + n²) as (largest |eta|, c, s, n), by layer.
@@ -49,7 +41,7 @@ LAYERS = {
     "hadronic": ((1.7, 0.0302, 0.5205, 1.59), (3.2, 0.0500, 0.706, 0.0), (4.9, 0.0942, 1.0, 0.0)),
 }
 LEAST_ENERGY = {"electromagnetic": 0.5, "hadronic": 1.0}
-LEAST_SIGNIFICANCE = {"3.3.2": 1.0, "3.4.1": 2.0}
+LEAST_SIGNIFICANCE = 1.0  # of an energy, in units of its error
 
 
 class Rows:
@@ -160,9 +152,9 @@ def track_efficiency(kind: np.ndarray, pt: np.ndarray, eta: np.ndarray) -> np.nd
     return np.where((pt > 0.1) & (np.abs(eta) <= TRACKER_ETA), table[kind, region, step], 0.0)
 
 
-def track_resolution(card: str, kind: np.ndarray, pt: np.ndarray, eta: np.ndarray) -> np.ndarray:
+def track_resolution(kind: np.ndarray, pt: np.ndarray, eta: np.ndarray) -> np.ndarray:
     """Relative error of a track's momentum."""
-    table = np.array([RESOLUTION[card][name] for name in KINDS])
+    table = np.array([RESOLUTION[name] for name in KINDS])
     region = np.minimum((np.abs(eta) > 0.5).astype(int) + (np.abs(eta) > 1.5), 2)
     a, b = table[kind, region, 0], table[kind, region, 1]
     return np.where((pt > 0.1) & (np.abs(eta) <= TRACKER_ETA), np.sqrt(a**2 + (b * pt) ** 2), 0.0)
@@ -177,6 +169,12 @@ def layer_sigma(layer: str, energy: np.ndarray, eta: np.ndarray) -> np.ndarray:
     return result
 
 
+def significant(layer: str, energy: np.ndarray, eta: np.ndarray) -> np.ndarray:
+    """Energies of cells; zero where they are too small, or no larger than their error."""
+    least = np.maximum(LEAST_ENERGY[layer], LEAST_SIGNIFICANCE * layer_sigma(layer, energy, eta))
+    return np.where(energy < least, 0.0, energy)
+
+
 def log_normal(mean: np.ndarray, sigma: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Positive random numbers of this mean and standard deviation; 0 where the mean is."""
     safe = np.where(mean > 0, mean, 1.0)
@@ -185,21 +183,14 @@ def log_normal(mean: np.ndarray, sigma: np.ndarray, rng: np.random.Generator) ->
 
 
 class Detector:
-    """Particles in, energy-flow objects out.
+    """Particles in, energy-flow objects out; `phi_degrees` is the width in phi of the cells (10 in the card)."""
 
-    `card` is "3.3.2" or "3.4.1"; `phi_degrees` is the width in phi of the coarse cells (10 in the cards).
-    """
-
-    def __init__(self, card: str = "3.3.2", phi_degrees: float = 5.0):
-        if card not in CARDS:
-            raise DataError(f"card is {card!r}: use one of {', '.join(CARDS)}")
+    def __init__(self, phi_degrees: float = 5.0):
         if not (1 <= phi_degrees <= 90 and abs(360 / phi_degrees - round(360 / phi_degrees)) < 1e-9):
             raise DataError(
                 f"cells of {phi_degrees} degrees in phi do not fill the circle: use 5, 10 or another divisor of 360"
             )
-        self.card = card
-        towers = tower_cells(phi_degrees)
-        self.cells = {"electromagnetic": fine_cells() if card == "3.4.1" else towers, "hadronic": towers}
+        self.cells = tower_cells(phi_degrees)
 
     def __call__(self, particles: Particles, rng: np.random.Generator) -> Flow:
         """What the detector sees; the same random numbers give the same objects."""
@@ -211,26 +202,18 @@ class Detector:
         electromagnetic = (kind == 1) | (np.abs(particles.code) == PHOTON)
         deposits = {"electromagnetic": electromagnetic, "hadronic": ~electromagnetic & (kind != 2)}
 
-        place = rng.random((2, len(eta)))  # of what a cell sees, within the cell
-        if self.card == "3.3.2":  # where both layers of a tower see it at the same place
-            towers = self.names("hadronic", particles.event, eta, phi)[0]
-            _, first, tower = np.unique(towers, return_index=True, return_inverse=True)
-            place = place[:, first[tower]]
+        # What a cell sees has a random place within it, the same one for both layers.
+        row, column = self.cells.find(eta, phi)
+        cell = (particles.event * len(self.cells.edges) + row) * 1024 + column
+        _, first, tower = np.unique(cell, return_index=True, return_inverse=True)
+        place = rng.random((2, len(eta)))[:, first[tower]]
         muons = tracks.take(kind[tracks.of] == 2)
         flows = [Flow(particles.event[muons.of], muons.momentum)]
         for layer, here in deposits.items():
             hits, own = np.flatnonzero(here), tracks.take(here[tracks.of])
-            flows.append(self.layer(layer, particles, eta, phi, hits, own, place, rng))
+            flows.append(self.layer(layer, particles, (cell, row, column), hits, own, place, rng))
         both = Flow(*(np.concatenate(columns) for columns in zip(*(vars(f).values() for f in flows))))
         return both.take(np.argsort(both.event, kind="stable"))
-
-    def names(
-        self, layer: str, event: np.ndarray, eta: np.ndarray, phi: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """A number for the cell of each direction in its event, and the cell's place in eta (0: outside) and phi."""
-        cells = self.cells[layer]
-        row, column = cells.find(eta, phi)
-        return (event * len(cells.edges) + row) * 1024 + column, row, column
 
     def tracks(self, particles: Particles, eta: np.ndarray, rng: np.random.Generator) -> Tracks:
         """The charged particles that are seen as tracks; eta is where they leave the tracker."""
@@ -239,14 +222,8 @@ class Detector:
         seen = rng.random(len(pt)) < track_efficiency(kind, pt, eta)
         of = np.flatnonzero(seen & (charge(particles.code) != 0))
         pt, kind = pt[of], kind[of]
-        resolution = track_resolution(self.card, kind, pt, eta[of])
-        if self.card == "3.3.2":
-            measured = pt * (1 + resolution * rng.standard_normal(len(pt)))
-            own_eta = np.arcsinh(particles.momentum[of, 2] / pt)
-            resolution = track_resolution(self.card, kind, measured, own_eta)
-        else:
-            resolution = np.minimum(resolution, 1.0)
-            measured = log_normal(pt, resolution * pt, rng)
+        measured = pt * (1 + track_resolution(kind, pt, eta[of]) * rng.standard_normal(len(pt)))
+        resolution = track_resolution(kind, measured, np.arcsinh(particles.momentum[of, 2] / pt))
         momentum = particles.momentum[of] * (measured / pt)[:, None]
         return Tracks(of, momentum, resolution).take(measured > 0)
 
@@ -254,8 +231,7 @@ class Detector:
         self,
         layer: str,
         particles: Particles,
-        eta: np.ndarray,
-        phi: np.ndarray,
+        cell: tuple[np.ndarray, np.ndarray, np.ndarray],
         hits: np.ndarray,
         tracks: Tracks,
         place: np.ndarray,
@@ -263,35 +239,29 @@ class Detector:
     ) -> Flow:
         """Energy flow of one layer: the tracks that end in its cells, and what the cells see beyond them.
 
-        `hits` are the rows of the particles that leave energy here, `tracks` are those of them that have one, and
-        `place` (2, particles) says where in its cell a particle's energy is seen.
+        `cell` are the numbers of the cells where particles end, and their rows in eta (0: outside) and columns in phi;
+        `hits` are the rows of the particles that leave energy here, `tracks` those of them that have one, and `place`
+        (2, particles) says where in its cell a particle's energy is seen.
         """
-        cells = self.cells[layer]
-        name, row, column = self.names(layer, particles.event, eta, phi)
+        name, row, column = cell
         hits, tracks = hits[row[hits] > 0], tracks.take(row[tracks.of] > 0)
         names, first, of_hit = np.unique(name[hits], return_index=True, return_inverse=True)
         of_track = np.searchsorted(names, name[tracks.of])
         one = hits[first]  # a particle of each cell
         row, column, (u, v) = row[one], column[one], place[:, one]
 
-        low, high = cells.edges[row - 1], cells.edges[row]
+        low, high = self.cells.edges[row - 1], self.cells.edges[row]
         middle = 0.5 * (low + high)
         true = np.bincount(of_hit, particles.energy[hits], minlength=len(names))
         seen = log_normal(true, layer_sigma(layer, true, middle), rng)
-        sigma = layer_sigma(layer, seen, middle)
-        floor, factor = LEAST_ENERGY[layer], LEAST_SIGNIFICANCE[self.card]
-        seen = np.where((seen < floor) | (seen < factor * sigma), 0.0, seen)
+        seen = significant(layer, seen, middle)
 
         energy = np.linalg.norm(tracks.momentum, axis=1)
-        if self.card == "3.3.2":
-            rest, scale = self._subtract(layer, seen, middle, of_track, energy, tracks.resolution)
-            error = layer_sigma(layer, rest, middle)
-            neutral = np.where((rest < floor) | (rest < factor * error), 0.0, rest)
-        else:
-            neutral, scale = self._weigh(seen, sigma, of_track, energy, tracks.resolution, floor, factor)
+        rest, scale = self._subtract(layer, seen, middle, of_track, energy, tracks.resolution)
+        neutral = significant(layer, rest, middle)
 
         some = neutral > 0
-        width = cells.width[row[some]]
+        width = self.cells.width[row[some]]
         where_eta = low[some] + (high - low)[some] * u[some]
         where_phi = -np.pi + (column[some] + v[some]) * width
         pt = neutral[some] / np.cosh(where_eta)
@@ -311,7 +281,7 @@ class Detector:
         track_energy: np.ndarray,
         resolution: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """3.3.2: tracks better than the cell are taken off it, worse ones are scaled to what is left of it."""
+        """Tracks better than the cell are taken off it, worse ones are scaled to what is left of it."""
         cell_error = layer_sigma(layer, track_energy, middle[of_track]) / track_energy
         worse = cell_error < resolution
         rest = seen - np.bincount(of_track[~worse], track_energy[~worse], minlength=len(seen))
@@ -319,25 +289,3 @@ class Detector:
         taken = sum_worse > 0
         factor = np.where(taken, rest / np.where(taken, sum_worse, 1.0), 1.0)
         return np.where(taken, 0.0, rest), np.where(worse, factor[of_track], 1.0)
-
-    def _weigh(
-        self,
-        seen: np.ndarray,
-        sigma: np.ndarray,
-        of_track: np.ndarray,
-        track_energy: np.ndarray,
-        resolution: np.ndarray,
-        floor: float,
-        significance: float,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """3.4.1: a significant excess over the tracks is neutral, else tracks and cell are averaged by their errors."""
-        total = np.bincount(of_track, track_energy, minlength=len(seen))
-        variance = np.bincount(of_track, (resolution * track_energy) ** 2, minlength=len(seen))
-        excess = np.maximum(seen - total, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            neutral = (excess > floor) & (excess / np.sqrt(variance + sigma**2) > significance)
-            of_tracks = np.where(variance > 0, 1 / variance, 0.0)
-            of_cell = np.where(sigma > 0, 1 / sigma**2, 0.0)
-            best = (of_tracks * total + of_cell * seen) / (of_tracks + of_cell)
-            factor = np.where(neutral | (total == 0), 1.0, best / total)
-        return np.where(neutral, excess, 0.0), factor[of_track]

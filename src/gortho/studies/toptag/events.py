@@ -18,6 +18,7 @@ from .jets import by_falling_pt
 
 ENERGY, TOP_MASS = 14_000.0, 173.0  # GeV
 JET_RADIUS, PT_RANGE, MAX_ETA, MAX_CONSTITUENTS = 0.8, (550.0, 650.0), 2.0, 200
+PTHAT_MIN = 350.0  # GeV, of the hard process
 #: Events are given up early if at this scale of the shower (GeV) no parton jet has this transverse momentum. It saves
 #: half of the time, and costs 0.4 ± 0.2 % of the QCD jets and less than 0.3 % of the tops, with and without MPI.
 VETO_SCALE, VETO_PT = 60.0, 480.0
@@ -30,15 +31,15 @@ CONSTANTS = {
     "max_eta": MAX_ETA,
     "max_constituents": MAX_CONSTITUENTS,
     "top_mass": TOP_MASS,
+    "pthat_min": PTHAT_MIN,
+    "veto": True,
     "veto_scale": VETO_SCALE,
     "veto_pt": VETO_PT,
 }
 
 
 @contextmanager
-def start_pythia(
-    top: bool, seed: int, pthat_min: float, mpi: bool = False, veto: bool = True
-) -> Iterator[Any]:
+def start_pythia(top: bool, seed: int, mpi: bool = False) -> Iterator[Any]:
     """A Pythia ready for `nextBatch`; its hook lives as long as it does."""
     pythia8 = needed("pythia8mc")
     pythia = pythia8.Pythia("", False)
@@ -48,7 +49,7 @@ def start_pythia(
         f"Random:seed = {seed}",
         f"Beams:eCM = {ENERGY}",
         f"PartonLevel:MPI = {'on' if mpi else 'off'}",
-        f"PhaseSpace:pTHatMin = {pthat_min}",
+        f"PhaseSpace:pTHatMin = {PTHAT_MIN}",
         f"6:m0 = {TOP_MASS}",
     ]
     tops = ["Top:gg2ttbar = on", "Top:qqbar2ttbar = on", "24:onMode = off", "24:onIfAny = 1 2 3 4 5"]
@@ -56,17 +57,16 @@ def start_pythia(
     for line in lines:
         if not pythia.readString(line):
             raise RuntimeError(f"Pythia does not take {line!r}")
-    hook = early_veto(pythia8) if veto else None
-    if hook is not None:
-        pythia.setUserHooksPtr(hook)
+    hook = early_veto(pythia8)
+    pythia.setUserHooksPtr(hook)
     if not pythia.init():
         raise RuntimeError("Pythia cannot start")
     yield pythia
     del pythia, hook
 
 
-def early_veto(pythia8: Any, scale: float = VETO_SCALE, least: float = VETO_PT) -> Any:
-    """A hook that gives an event up once its shower is at `scale` and no parton jet has pT `least` (GeV)."""
+def early_veto(pythia8: Any) -> Any:
+    """A hook that gives an event up once its shower is at `VETO_SCALE` and no parton jet has pT `VETO_PT`."""
 
     class Veto(pythia8.UserHooks):
         def __init__(self) -> None:
@@ -78,13 +78,13 @@ def early_veto(pythia8: Any, scale: float = VETO_SCALE, least: float = VETO_PT) 
             return True
 
         def scaleVetoPT(self) -> float:
-            return scale
+            return VETO_SCALE
 
         def doVetoPT(self, position: int, event: Any) -> bool:
             if position > 3:  # in the decay of a top: decided before
                 return False
             self.jets.analyze(event)
-            return self.jets.sizeJet() == 0 or self.jets.pT(0) < least
+            return self.jets.sizeJet() == 0 or self.jets.pT(0) < VETO_PT
 
     return Veto()
 

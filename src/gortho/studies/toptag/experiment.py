@@ -23,15 +23,14 @@ from gortho.forms import QuadraticForm
 from gortho.nn.form import LearnableForm
 from gortho.studies.baselines.base import form_of_generators, generator_distance
 from gortho.studies.experiments.rows import Row, facts, missing, read_rows, seeds_of
-from gortho.studies.toptag import metrics, rivals
+from gortho.studies.toptag import rivals
 from gortho.studies.toptag.blind import find_form
 from gortho.studies.toptag.frames import compared, hidden_frame, label_free, minkowski_in, seen, with_masses
-from gortho.studies.toptag.pictures import roc
 from gortho.studies.toptag.rivals import AUGERINO, MOMENTA, NETWORKS, READINGS, RELATIVE
 from gortho.studies.toptag.samples import Sample, share
 from gortho.studies.toptag.saved import SIZES
 from gortho.studies.toptag.tagger import Tagger, detector_axes
-from gortho.studies.toptag.train import logits, train
+from gortho.studies.toptag.train import evaluate, train
 from gortho.training.checkpoints import Ended, History
 
 KNOWN, GIVEN, UNKNOWN = "gortho, η known", "gortho, η known, beams and time given", "gortho, form unknown"
@@ -151,9 +150,7 @@ def measure(job: Job, samples: Samples, budget: Budget, device: torch.device) ->
         "steps left out": history.left_out,
         "notes": notes,
     }
-    label, score = test.label.cpu().numpy(), logits(net, test).numpy()
-    row |= metrics.summary(label, score) | {"roc": roc(label, score)}
-    row |= _found(form, generators, truth)
+    row |= evaluate(net, test) | _found(form, generators, truth)
     if job.hidden:
         free = _found(label_free(training), None, truth)
         row |= {f"label-free {name}": free[name] for name in ("cos", "d_PA", "form")}
@@ -201,7 +198,7 @@ def fit(
             **options,
             device=device,
         )
-        return augmented, history, None, augmented.generators(), notes
+        return augmented, history, None, augmented.augmentation.generators(), notes
     net: Any
     if method in NETWORKS:
         net = NETWORKS[method](width, seed)

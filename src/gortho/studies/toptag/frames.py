@@ -23,8 +23,8 @@ MOST = 200_000
 PION, KAON = 0.13957, 0.49368
 
 
-def hidden_frame(seed: int, condition: float = CONDITION) -> Tensor:
-    """A random M ``(4, 4)`` of this condition, in float64: the frames of a normal matrix, other stretches between.
+def hidden_frame(seed: int) -> Tensor:
+    """A random M ``(4, 4)`` of condition 4, in float64: the frames of a normal matrix, other stretches between.
 
     >>> round(float(torch.linalg.cond(hidden_frame(1))), 6)
     4.0
@@ -32,7 +32,7 @@ def hidden_frame(seed: int, condition: float = CONDITION) -> Tensor:
     left, _, right = torch.linalg.svd(
         torch.randn(4, 4, dtype=torch.float64, generator=random_generator(seed))
     )
-    return left * torch.logspace(-0.5, 0.5, 4, base=condition, dtype=torch.float64) @ right
+    return left * torch.logspace(-0.5, 0.5, 4, base=CONDITION, dtype=torch.float64) @ right
 
 
 def seen(sample: Sample, M: Tensor) -> Sample:

@@ -34,7 +34,7 @@ class Change:
     """How far scores (logits) move under transformations of one kind; ``spread`` is that of the scores themselves."""
 
     group: str
-    largest_boost: float | None
+    largest_boost: float
     median: float
     largest: float
     spread: float
@@ -44,28 +44,25 @@ def invariance(net: Tagger, sample: Sample, truth: QuadraticForm, seed: int = 0)
     """Changes of scores under the tagger's own group, the true one, and what leaves its references in place."""
     exact = copy.deepcopy(net).cpu().double()
     some = sample[:JETS].to("cpu", torch.float64)
-    before = logits(exact, some)
-    spread = float(before.std())
-    own = _own_form(exact)
-    found: list[Change] = []
-
-    def measure(group: str, boost: float | None, transformations: Tensor) -> None:
-        moved = [logits(exact, replace(some, x=some.x @ g.mT)) for g in transformations]
-        change = (torch.stack(moved) - before).abs()
-        found.append(Change(group, boost, float(change.median()), float(change.max()), spread))
-
+    before, own = logits(exact, some), _own_form(exact)
+    groups: dict[str, Any] = {"all of O(A)": own.group()}
     directions = exact.symmetry.directions
     if len(directions):
-        generators = Symmetry(own, directions=directions).generators
-        generator = torch.Generator().manual_seed(seed)
-        size = 2 * torch.rand(TRANSFORMATIONS, len(generators), generator=generator).double() - 1
-        small = torch.linalg.matrix_exp(torch.einsum("kd,dab->kab", math.pi * size, generators))
-        measure(f"what of O(A) keeps the references ({len(generators)} of 6 dimensions)", None, small)
-    for boost in BOOSTS:
-        measure("all of O(A)", boost, own.group().sample(TRANSFORMATIONS, seed, boost))
+        kept = Symmetry(own, directions=directions)
+        groups[f"what of O(A) keeps the references ({len(kept.generators)} of 6 dimensions)"] = kept
     if own.algebra_distance(truth) > APART:
+        groups["the true Lorentz group"] = truth.group()
+    found = []
+    for name, group in groups.items():
         for boost in BOOSTS:
-            measure("the true Lorentz group", boost, truth.group().sample(TRANSFORMATIONS, seed, boost))
+            moved = [
+                logits(exact, replace(some, x=some.x @ g.mT))
+                for g in group.sample(TRANSFORMATIONS, seed, boost)
+            ]
+            change = (torch.stack(moved) - before).abs()
+            found.append(
+                Change(name, boost, float(change.median()), float(change.max()), float(before.std()))
+            )
     return found
 
 

@@ -321,11 +321,8 @@ def _file(path: Path) -> Path:
         return path / FILE
     if (path / "momenta.npy").exists():
         raise DataError(
-            f"{path} holds jets as gortho 0.1 wrote them, in .npy files: put them into one archive, which is read, "
-            "np.savez('jets.npz', **{file.stem: np.load(file) for file in Path('"
-            + str(path)
-            + "').glob('*.npy')}), "
-            "and make a Parquet file of it by `gortho data toptag import jets.npz OUT`"
+            f"{path} holds jets as gortho 0.1 wrote them: put its .npy files into one archive by np.savez('jets.npz', "
+            "momenta=…, offsets=…, label=…, split=…), and give that to `gortho data toptag import jets.npz OUT`"
         )
     raise DataError(
         f"{path} has no {FILE}: it is no data set of jets, or one that is not finished; run the command that makes it "

@@ -10,6 +10,10 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 #: Signal efficiencies at which the rejection of background is given.
 EFFICIENCIES = (0.3, 0.5)
+#: Those at which curves are kept.
+GRID = [round(float(e), 3) for e in np.linspace(0.05, 1.0, 39)]
+#: A rejection is drawn where at least so many background jets pass: beyond, it is chance.
+LEAST_PASSED = 5
 
 
 def accuracy(label: Any, score: Any) -> tuple[float, float]:
@@ -54,6 +58,13 @@ def summary(label: Any, score: Any) -> dict[str, float | None]:
     found |= {f"rejection_{e}": rejection(label, score, e) for e in EFFICIENCIES}
     numbers = {f"{name}{what}": v for name, pair in found.items() for what, v in zip(("", "_error"), pair)}
     return {name: v if math.isfinite(v) else None for name, v in numbers.items()}
+
+
+def roc(label: Any, score: Any) -> list[float | None]:
+    """1/εB at the efficiencies of `GRID`; None where too few background jets pass to say."""
+    background = float(np.sum(~np.asarray(label, dtype=bool)))
+    values = [rejection(label, score, e)[0] for e in GRID]
+    return [v if v <= background / LEAST_PASSED else None for v in values]
 
 
 def _checked(label: Any, score: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -149,7 +149,7 @@ def _fractions(rows: Sequence[Row], out: Path) -> list[str]:
     sizes = sorted({r["training jets"] for r in own})
     if len(sizes) < 2:
         return []
-    draw_fractions(own, methods, out / "toptag_fractions.png", "Few training jets")
+    draw_fractions(own, methods, out / "toptag_fractions.png")
 
     def both(method: str, jets: int) -> str:
         here = [r for r in own if r["method"] == method and r["training jets"] == jets]

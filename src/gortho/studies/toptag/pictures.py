@@ -6,25 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from gortho.studies.experiments.figures import STYLES, pyplot
+from gortho.studies.experiments.figures import STYLES, against_samples, pyplot
 from gortho.studies.experiments.rows import Row
-from gortho.studies.toptag import metrics
+from gortho.studies.toptag.metrics import GRID
 
-#: Signal efficiencies at which curves are kept.
-GRID = [round(float(e), 3) for e in np.linspace(0.05, 1.0, 39)]
 DASHES = ("-", "--", ":")
-#: A rejection is drawn where at least so many background jets pass: beyond, it is chance.
-LEAST_PASSED = 5
-
-
-def roc(label: Any, score: Any) -> list[float | None]:
-    """1/εB at the efficiencies of `GRID`; None where too few background jets pass to say."""
-    background = float(np.sum(~np.asarray(label, dtype=bool)))
-    values = [metrics.rejection(label, score, e)[0] for e in GRID]
-    return [v if v <= background / LEAST_PASSED else None for v in values]
 
 
 def style(index: int) -> dict[str, Any]:
@@ -57,19 +45,14 @@ def draw_roc(curves: Mapping[str, Sequence[Sequence[float | None]]], path: Path)
     plt.close(figure)
 
 
-def draw_fractions(rows: Sequence[Row], methods: Sequence[str], path: Path, title: str) -> None:
-    """Accuracy and AUC of methods against training jets; bars are the spreads over seeds."""
-    plt, measured = pyplot(), pd.DataFrame(rows).set_index("method")
+def draw_fractions(rows: Sequence[Row], methods: Sequence[str], path: Path) -> None:
+    """Accuracy and AUC of methods against training jets."""
+    plt = pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
     for axis, (column, what) in zip(axes, {"accuracy": "accuracy", "auc": "AUC"}.items()):
-        for name, (colour, marker) in zip([m for m in methods if m in measured.index], STYLES):
-            at = measured.loc[[name]].groupby("training jets")[column].agg(["mean", "std"]).fillna(0.0)
-            look = {"color": colour, "marker": marker, "ms": 5, "lw": 1.5, "capsize": 3}
-            axis.errorbar(at.index, at["mean"], at["std"], label=name, **look)
-        axis.set_xscale("log")
-        axis.set(xlabel="training jets", ylabel=f"{what} on test jets")
-        axis.grid(alpha=0.25)
+        lines = {m: [(r["training jets"], r[column]) for r in rows if r["method"] == m] for m in methods}
+        against_samples(axis, lines)
+        axis.set(xlabel="training jets", ylabel=f"{what} on test jets", yscale="linear")
     axes[0].legend(fontsize=8)
-    figure.suptitle(title, fontsize=10)
     figure.savefig(path, dpi=140)
     plt.close(figure)

@@ -20,8 +20,8 @@ from tqdm import tqdm
 from gortho.files import PART, only_writer
 from gortho.samples import DataError
 
-from .detector import Detector
-from .events import CONSTANTS, PT_RANGE, needed, select, start_pythia
+from .detector import CARD, Detector
+from .events import CONSTANTS, needed, select, start_pythia
 from .jets import FILE, LABELS, Jets, edges, write_jets
 
 SHARD = 5000
@@ -37,26 +37,14 @@ class Production:
 
     jets: int
     seed: int = 0
-    card: str = "3.3.2"
     phi_degrees: float = 5.0
     mpi: bool = False
-    pthat_min: float = 350.0
     shard_jets: int = SHARD
     shares: tuple[float, float, float] = SHARES
-    veto: bool = True
     batch: int = 200  # events at a time: random numbers are drawn in arrays, so another size gives other jets
 
     def __post_init__(self) -> None:
-        for name, least in {"jets": 2, "seed": 0, "shard_jets": 1, "batch": 1}.items():
-            if getattr(self, name) < least:
-                raise DataError(f"{name} is {getattr(self, name)}: it must be at least {least}")
-        if not 50 <= self.pthat_min <= 550:
-            raise DataError(
-                f"pthat_min is {self.pthat_min} GeV: jets of {PT_RANGE[0]:g} GeV need 50 to 550, 350 is usual"
-            )
-        if len(self.shares) != 3 or min(self.shares) < 0 or abs(sum(self.shares) - 1) > 1e-6:
-            raise DataError(f"shares are {self.shares}: give train, validation, test, with sum 1")
-        Detector(self.card, self.phi_degrees)  # complains about the card
+        Detector(self.phi_degrees)  # complains about the cells
 
     def recipe(self) -> dict[str, Any]:
         """What the jets of a shard depend on, besides its class and number."""
@@ -64,7 +52,7 @@ class Production:
         for name in ("jets", "shard_jets", "shares"):
             del own[name]
         packages = {name: version(name) for name in PACKAGES}
-        return own | CONSTANTS | {"recipe": RECIPE, "versions": packages}
+        return own | CONSTANTS | {"card": CARD, "recipe": RECIPE, "versions": packages}
 
 
 @dataclass(frozen=True)
@@ -113,10 +101,10 @@ def make_shard(
     seeds = np.random.SeedSequence([settings.seed, shard.label, shard.number])
     pythia_seed = int(seeds.generate_state(1)[0]) % 900_000_000 + 1
     rng = np.random.default_rng(seeds.spawn(1)[0])
-    detector = Detector(settings.card, settings.phi_degrees)
+    detector = Detector(settings.phi_degrees)
     parts: list[Jets] = []
     found, events, top = 0, 0, shard.label == 1
-    with start_pythia(top, pythia_seed, settings.pthat_min, settings.mpi, settings.veto) as pythia:
+    with start_pythia(top, pythia_seed, settings.mpi) as pythia:
         while found < shard.count:
             batch = pythia.nextBatch(settings.batch)
             events += len(batch)
@@ -153,14 +141,11 @@ def generate(
     settings: Production,
     workers: int = 1,
     hidden: bool = False,
-    keep_shards: bool = True,
 ) -> Jets:
     """Make the jets, or what is missing of them, with a progress bar, and put them together in `out`.
 
     The result depends on the settings alone, not on the number of workers or on interruptions.
     """
-    if workers < 1:
-        raise DataError(f"workers is {workers}: it must be at least 1")
     for package in ("pythia8mc", "fastjet", "awkward"):
         needed(package)
     out = Path(out).expanduser()
@@ -193,11 +178,6 @@ def generate(
             else:
                 _share(settings, missing, directory, workers, bar.update)
         write_jets(out / FILE, assemble(out, settings, recipe, meta), meta)
-        if not keep_shards:
-            for shard in todo:
-                (directory / shard.name).unlink(missing_ok=True)
-            if not any(directory.iterdir()):
-                directory.rmdir()
     return Jets.open(out)
 
 

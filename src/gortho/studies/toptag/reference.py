@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import numpy as np
 from tqdm import tqdm
 
 from gortho.samples import DataError
-from gortho.samples.errors import listed, missing
+from gortho.samples.errors import missing
 
-from .jets import FILE, LABELS, SPLITS, Jets, by_falling_pt, edges, write_jets
+from .jets import FILE, LABELS, SPLITS, Jets, edges, write_jets
 
 KEY = "table"
 CONSTITUENTS = 200
@@ -24,13 +25,6 @@ TRUTH = ["truthE", "truthPX", "truthPY", "truthPZ"]
 LABEL, SPLIT = "is_signal_new", "ttv"
 #: Codes of `ttv`. That 0 is the training set is documented; the names of the files, where they say it, come first.
 TTV = {0: "train", 1: "test", 2: "validation"}
-NAMES = {
-    "train": "train",
-    "val": "validation",
-    "valid": "validation",
-    "validation": "validation",
-    "test": "test",
-}
 ROWS = 10_000  # of 806 numbers: some 100 MB with all copies
 #: A constituent is massless if |E - |p|| is below this share of E, or below this many GeV.
 MASSLESS, MASSLESS_GEV = 1e-3, 1e-2
@@ -41,21 +35,13 @@ PT_LIMITS = (300.0, 1000.0)  # of jets, in GeV: the files hold 550 to 650
 def import_reference(
     files: Sequence[str | os.PathLike[str]],
     out: str | os.PathLike[str],
-    *,
-    split_by: str = "auto",
-    sort: bool = False,
-    check_truth: bool = True,
     hidden: bool = False,
     rows: int = ROWS,
 ) -> Jets:
     """Read reference files into a directory of jets, a few thousand rows at a time; every row is checked.
 
-    `split_by` is "name" (train, val or test in the name of a file), "ttv" (the column), or "auto": the name where it
-    says it, else the column. `sort` sorts constituents by pT where they are not. `check_truth` expects a top's momentum
-    in the truth columns of tops, and zeros in those of QCD.
+    The split is what the name of a file says (train, val or test), or else its column ttv.
     """
-    if split_by not in ("auto", "name", "ttv"):
-        raise DataError(f"split_by is {split_by!r}: use auto, name or ttv")
     if not files:
         raise DataError("there are no files to import: give at least one .h5 file")
     paths = [Path(file).expanduser() for file in files]
@@ -63,10 +49,6 @@ def import_reference(
     if len({path.resolve() for path in paths}) < len(paths):
         raise DataError("a file is given twice: name each one once")
     _unused(out)
-    named = {path: None if split_by == "ttv" else name_split(path) for path in paths}
-    if split_by == "name" and None in named.values():
-        path = next(path for path, name in named.items() if name is None)
-        raise DataError(f"{path.name} says neither train, val nor test: rename it, or split by ttv")
     sizes = {path: _size(path) for path in paths}
     told: list[dict[str, Any]] = []
     with tqdm(total=sum(sizes.values()), unit=" jets", desc="importing", disable=hidden) as bar:
@@ -74,7 +56,7 @@ def import_reference(
         def pieces() -> Iterator[Jets]:
             for path in paths:
                 told.append({"name": path.name, "sha256": _sha256(path), "rows": sizes[path]})
-                for piece in _read(path, sizes[path], named[path], sort, check_truth, rows, told[-1]):
+                for piece in _read(path, sizes[path], rows, told[-1]):
                     yield piece
                     bar.update(len(piece))
 
@@ -107,104 +89,69 @@ def name_split(path: Path) -> str | None:
     ('validation', None)
     """
     words = "".join(c if c.isalpha() else " " for c in path.stem.lower()).split()
-    found = {NAMES[word] for word in words if word in NAMES}
+    found = {split for split in SPLITS for word in words if word in (split, split[:3], split[:5])}
     return found.pop() if len(found) == 1 else None
 
 
-def _open(path: Path) -> Any:
-    """The file as pandas' store, or an error that says what it is instead."""
-    import pandas as pd
-
-    if path.is_dir():
-        raise DataError(f"{path} is a directory: give the files in it")
-    if not path.exists():
-        raise DataError(f"{path} does not exist: check the name and the current directory, {Path.cwd()}")
-    with path.open("rb") as file:
-        head = file.read(8)
-    if head != b"\x89HDF\r\n\x1a\n":
-        what = "is empty" if not head else f"is not HDF5: it begins with {head!r}"
-        raise DataError(f"{path.name} {what}: give the .h5 file as it was downloaded")
+@contextmanager
+def _table(path: Path) -> Iterator[Any]:
+    """The file as pandas' store; whatever goes wrong with it is told of the file."""
     try:
-        return pd.HDFStore(path, mode="r")
+        import pandas as pd
+
+        with pd.HDFStore(path, mode="r") as store:
+            yield store
+    except DataError as error:
+        raise DataError(f"{path.name}: {error}") from None
     except ImportError as error:
         raise DataError(
             f"tables of pandas need the package tables ({error}): pip install 'gortho[hep]'"
         ) from None
     except Exception as error:
+        said = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
         raise DataError(
-            f"{path.name} cannot be opened ({_short(error)}): it is cut or damaged, download it again "
-            f"({path.stat().st_size} bytes are here)"
+            f"{path} cannot be read ({said[-1][:200]}): check the name, and give the .h5 file as it was downloaded, or "
+            "download it again"
         ) from None
 
 
 def _size(path: Path) -> int:
     """Rows of the file's table, once it has all the columns."""
-    with _open(path) as store:
-        keys = [key.strip("/") for key in store.keys() if key.strip("/")]  # noqa: SIM118 - it is no dictionary
-        if KEY not in keys:
-            raise DataError(f"{path.name}: {missing('table', KEY, keys)}")
+    with _table(path) as store:
         storer = store.get_storer(KEY)
         if not storer.is_table:
-            raise DataError(
-                f"{path.name}: {KEY!r} is stored in pandas' fixed format: write it by to_hdf(..., format='table')"
-            )
-        try:
-            rows, columns = int(storer.nrows), list(store.select(KEY, start=0, stop=0).columns)
-        except Exception as error:
-            raise DataError(
-                f"{path.name}: the columns cannot be read ({_short(error)}): it is damaged"
-            ) from None
-    for name in [*MOMENTA, *TRUTH, SPLIT, LABEL]:
-        if name not in columns:
-            raise DataError(
-                f"{path.name}: {missing('column', name, [str(column) for column in columns])}; the reference files "
-                f"have {MOMENTA[0]} to {MOMENTA[-1]}, {', '.join(TRUTH)}, {SPLIT}, {LABEL}"
-            )
-    if rows == 0:
-        raise DataError(f"{path.name}: the table has no rows: download it again")
+            raise DataError(f"{KEY!r} is in pandas' fixed format: write it by to_hdf(..., format='table')")
+        rows, columns = int(storer.nrows), list(store.select(KEY, start=0, stop=0).columns)
+        for name in [*MOMENTA, *TRUTH, SPLIT, LABEL]:
+            if name not in columns:
+                raise missing("column", name, [str(column) for column in columns])
+        if rows == 0:
+            raise DataError("the table has no rows: download it again")
     return rows
 
 
-def _read(
-    path: Path,
-    size: int,
-    by_name: str | None,
-    sort: bool,
-    check_truth: bool,
-    rows: int,
-    told: dict[str, Any],
-) -> Iterator[Jets]:
+def _read(path: Path, size: int, rows: int, told: dict[str, Any]) -> Iterator[Jets]:
     """The jets of a file, checked, piece by piece; in the end `told` has what is worth knowing about it."""
     seen: set[int] = set()
     labels = np.zeros(2, dtype=np.int64)
     of_code = np.array([SPLITS.index(TTV[code]) for code in range(3)], dtype=np.int8)
-    with _open(path) as store:
+    by_name = name_split(path)
+    with _table(path) as store:
         for start in range(0, size, rows):
-            stop = min(start + rows, size)
-            try:
-                table = store.select(KEY, start=start, stop=stop)
-            except Exception as error:
-                raise DataError(
-                    f"{path.name}: rows {start} to {stop - 1} cannot be read ({_short(error)}): it is cut or damaged, "
-                    "download it again"
-                ) from None
-            try:
-                momenta, counts, label, code = check_rows(table, start, sort, check_truth)
-                split = of_code[code]
-                if by_name is not None:
-                    _agree(by_name, code, start)
-                    split[:] = SPLITS.index(by_name)
-            except DataError as error:
-                raise DataError(f"{path.name}: {error}") from None
+            table = store.select(KEY, start=start, stop=min(start + rows, size))
+            momenta, counts, label, code = check_rows(table, start)
+            split = of_code[code]
+            if by_name is not None:
+                _agree(by_name, code, start)
+                split[:] = SPLITS.index(by_name)
             seen |= set(np.unique(code).tolist())
             labels += np.bincount(label, minlength=2)
             yield Jets(momenta, edges(counts), label, split)
-    if labels.min() == 0 and size >= 100:
-        only = int(labels.argmax())
-        raise DataError(
-            f"{path.name}: all {size} rows have {LABEL} = {only} ({LABELS[only]}): the labels are lost, "
-            "download the file again"
-        )
+        if labels.min() == 0 and size >= 100:
+            only = int(labels.argmax())
+            raise DataError(
+                f"all {size} rows have {LABEL} = {only} ({LABELS[only]}): the labels are lost, download the file again"
+            )
     told |= {"split": by_name or "by ttv", "ttv": sorted(seen), "jets": dict(zip(LABELS, labels.tolist()))}
 
 
@@ -220,15 +167,13 @@ def _agree(by_name: str, code: np.ndarray, start: int) -> None:
     _refuse(
         wrong | (code != code[0]),
         lambda row: (
-            f"{SPLIT} is {code[row]} in row {start + row}, and the name says {by_name}: rename the file, "
-            "or split by ttv (--split-by ttv)"
+            f"{SPLIT} is {code[row]} in row {start + row}, and the name says {by_name}: rename the file "
+            f"(without train, val and test in its name {SPLIT} counts)"
         ),
     )
 
 
-def check_rows(
-    table: Any, start: int = 0, sort: bool = False, check_truth: bool = True
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def check_rows(table: Any, start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Constituents one after another, how many each row has, labels, ttv; an error names the value and the row.
 
     `start` is the number of the first row in the file.
@@ -246,21 +191,17 @@ def check_rows(
         (energy < 0, "energies cannot be negative, the file is damaged or in another layout"),
         (off & (energy < size), "it is below |p|, which no particle has: columns are mixed up or damaged"),
         (off, "it is above |p|, and constituents of the reference files are massless: check the columns"),
-        (
-            gap & (not sort),
-            "the one before it is 0; empty places come last (sort=True, or --sort, repairs this)",
-        ),
+        (gap, "the one before it is 0; empty places come last, the columns are mixed up"),
     ):
         _refuse(bad, lambda row, i, what=what: f"E_{i} is {energy[row, i]:g} in row {start + row}: {what}")
     _refuse(counts == 0, lambda row: f"row {start + row} has no constituent: every E is 0; remove the row")
-    if not sort:
-        _refuse(
-            real[:, 1:] & (pt[:, 1:] > pt[:, :-1] * (1 + SORTED)),
-            lambda row, i: (
-                f"constituent {i + 1} of row {start + row} has pT {pt[row, i + 1]:g}, more than {pt[row, i]:g} before "
-                "it: they come sorted by pT (sort=True, or --sort, repairs this)"
-            ),
-        )
+    _refuse(
+        real[:, 1:] & (pt[:, 1:] > pt[:, :-1] * (1 + SORTED)),
+        lambda row, i: (
+            f"constituent {i + 1} of row {start + row} has pT {pt[row, i + 1]:g}, more than {pt[row, i]:g} before it: "
+            "they come sorted by pT, the columns are mixed up"
+        ),
+    )
     total = (momentum * real[..., None]).sum(axis=1)
     jet_pt = np.hypot(total[:, 0], total[:, 1])
     _refuse(
@@ -270,28 +211,20 @@ def check_rows(
             "check the units (GeV, not MeV) and the columns"
         ),
     )
-    if check_truth:
-        truth = _numbers(table, TRUTH, start)[:, 0]
-        _refuse(
-            (truth > 0) != label,
-            lambda row: (
-                f"{LABEL} is {label[row]} in row {start + row}, and truthE is {truth[row]:g}: tops have "
-                "a true momentum and QCD has none; the labels are shifted (--no-truth-check takes them as they are)"
-            ),
-        )
-    jet, place = np.nonzero(real)
-    flat = momentum[jet, place]
-    if sort:
-        flat = flat[by_falling_pt(flat, jet, CONSTITUENTS)[0]]
-    return flat.astype(np.float32), counts, label, code
+    truth = _numbers(table, TRUTH, start)[:, 0]
+    _refuse(
+        (truth > 0) != label,
+        lambda row: (
+            f"{LABEL} is {label[row]} in row {start + row}, and truthE is {truth[row]:g}: tops have a true momentum "
+            "and QCD has none; the labels are shifted"
+        ),
+    )
+    return momentum[real].astype(np.float32), counts, label, code
 
 
 def _numbers(table: Any, columns: list[str], start: int) -> np.ndarray:
     """Columns as finite float64."""
-    try:
-        values = table[columns].to_numpy(dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{listed(columns[:1])} and the like are not numbers ({_short(error)})") from None
+    values = table[columns].to_numpy(dtype=np.float64)
     _refuse(
         ~np.isfinite(values),
         lambda row, column: (
@@ -310,9 +243,3 @@ def _codes(table: Any, column: str, count: int, start: int, meaning: str) -> np.
         lambda row: f"{column} is {values[row]:g} in row {start + row}: {meaning}; correct the column",
     )
     return values.astype(np.int8)
-
-
-def _short(error: Exception) -> str:
-    """The last line of a library's message."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[-1] if lines else type(error).__name__)[:200]

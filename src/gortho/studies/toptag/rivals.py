@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from gortho.nn.pairnet import CALIBRATION
+from gortho.nn.plain import mlp
 from gortho.studies.baselines.augerino import Augmentation
 from gortho.studies.baselines.liegg import LieGG
 from gortho.studies.toptag.samples import Sample
@@ -152,14 +153,6 @@ class FlatNet(Rival):
         return self.layers(nn.functional.pad(flat, (0, 12 * LEADING - flat.shape[1])))[:, 0]
 
 
-def mlp(inputs: int, width: int, hidden: int, outputs: int) -> nn.Sequential:
-    """A plain network with so many hidden layers."""
-    layers: list[nn.Module] = []
-    for size in [inputs, *[width] * (hidden - 1)]:
-        layers += [nn.Linear(size, width), nn.SiLU()]
-    return nn.Sequential(*layers, nn.Linear(width, outputs))
-
-
 def read_generators(net: Rival, sample: Sample) -> LieGG:
     """LieGG on a trained network: its six generators, read off the logit in float64."""
     exact = copy.deepcopy(net).cpu().double().eval()
@@ -199,19 +192,6 @@ class Augmented(nn.Module):
         g = self.augmentation(epsilon.to(x))
         return self.net(x @ g.mT, mask)
 
-    def reward(self) -> Tensor:
-        """‖w‖ of the box, or Σ w_i / √d for learnt generators, each width up to a limit."""
-        bounded = self.augmentation.widths.clamp(max=LIMIT)
-        return bounded.norm() if self.augmentation.kind == "box" else bounded.sum() / len(bounded) ** 0.5
-
-    def generators(self) -> Tensor:
-        """Six orthonormal generators: those learnt, or the six widest of the box."""
-        with torch.no_grad():
-            widths, basis = self.augmentation.widths, self.augmentation.basis
-        if self.augmentation.kind == "box":
-            basis = basis[widths.argsort(descending=True, stable=True)[:6]]
-        return torch.linalg.qr(basis.double().cpu().flatten(1).T)[0].T.reshape(-1, 4, 4)
-
 
 def train_augerino(
     make: Callable[[], Rival],
@@ -242,7 +222,7 @@ def train_augerino(
                 {"params": list(part.parameters()), "peak": peak}
                 for part, peak in ((net.net, LR), (net.augmentation, GENERATOR_LR))
             ],
-            penalty=lambda: -strength * net.reward(),
+            penalty=lambda: -strength * net.augmentation.reward(LIMIT),
         )
         if history.how is Ended.INTERRUPTED:
             raise KeyboardInterrupt

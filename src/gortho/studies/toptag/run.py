@@ -17,19 +17,19 @@ from gortho.nn.form import LearnableForm
 from gortho.studies.experiments.figures import heat_maps, pyplot
 from gortho.studies.experiments.rows import facts
 from gortho.studies.experiments.tables import markdown, number, write_page
-from gortho.studies.toptag import metrics
 from gortho.studies.toptag.blind import find_form
 from gortho.studies.toptag.frames import compared, hidden_frame, label_free, minkowski_in, seen
 from gortho.studies.toptag.invariance import broken_directions, invariance
-from gortho.studies.toptag.pictures import draw_roc, roc
+from gortho.studies.toptag.page import cell
+from gortho.studies.toptag.pictures import draw_roc
 from gortho.studies.toptag.samples import Sample, load
-from gortho.studies.toptag.saved import save_tagger
+from gortho.studies.toptag.saved import SIZES, save_tagger
 from gortho.studies.toptag.tagger import Tagger, detector_axes
-from gortho.studies.toptag.train import logits, train
+from gortho.studies.toptag.train import evaluate, train
 from gortho.training.checkpoints import Ended, History
 from gortho.training.processes import launched
 
-CHECKPOINT, SETTINGS, START = "checkpoint.safetensors", "settings.json", "start.json"
+CHECKPOINT, SETTINGS = "checkpoint.safetensors", "settings.json"
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,7 @@ class TaggerPlan:
     """What to train, and on what. The same plan in the same directory goes on where it was."""
 
     data: tuple[str, ...]
-    width: int = 18
-    pairs: int = 16
-    depth: int = 3
+    size: str = "11k"
     epochs: int = 40
     batch_size: int = 256
     seed: int = 0
@@ -77,10 +75,10 @@ def run(
     training, validation, test = samples if M is None else (seen(sample, M) for sample in samples)
     truth = minkowski_in(M)
     say(f"{len(training):,} training, {len(validation):,} validation, {len(test):,} test jets")
-    start = _start(out, training, first) if plan.learn_form else None
+    start = find_form(training) if plan.learn_form else None
     form = truth if start is None else LearnableForm(4, start=start)
     axes = detector_axes(M) if plan.spurions else ()
-    net = Tagger(form, spurions=axes, **plan.some("width", "pairs", "depth", "references", "seed")).to(device)
+    net = Tagger(form, spurions=axes, **SIZES[plan.size], **plan.some("references", "seed")).to(device)
     say(f"tagger of {net.parameter_count():,} parameters, {plan.epochs} epochs on {device}")
     pays = device.type == "cuda" and fabric.world_size == 1
     history = train(
@@ -104,8 +102,9 @@ def run(
         )
     found = _measured(net, history, training, validation, test, truth, fabric.world_size) | facts()
     if plan.learn_form:
+        names = ["E", "px", "py", "pz"] if plan.frame is None else None  # a hidden frame has none
         for name, other in {"form": net.form.value(), "label_free": label_free(training)}.items():
-            law = QuadraticForm(other.matrix, _names(plan)).law()
+            law = QuadraticForm(other.matrix, names).law()
             found[name] = compared(other, truth) | {"law": law}
     found["seconds"] = time.perf_counter() - began
     if first:
@@ -138,17 +137,6 @@ def _claim(plan: TaggerPlan, out: Path, first: bool) -> None:
         write_text(file, json.dumps(new, indent=1))
 
 
-def _start(out: Path, training: Sample, first: bool) -> QuadraticForm:
-    """The start of a learnt form, kept so that a run that goes on need not find it again."""
-    file = out / START
-    if (out / CHECKPOINT).exists() and file.exists():
-        return QuadraticForm.from_json(file.read_text(encoding="utf-8"))
-    start = find_form(training)
-    if first:  # of several processes the first one's weights and form are taken
-        write_text(file, start.to_json())
-    return start
-
-
 def _measured(
     net: Tagger,
     history: History,
@@ -159,10 +147,10 @@ def _measured(
     world: int,
 ) -> dict[str, Any]:
     """Everything that metrics.json has, as plain numbers."""
-    label, score = test.label.numpy(), logits(net, test).numpy()
+    scores = evaluate(net, test)
     return {
-        "test": metrics.summary(label, score),
-        "roc": roc(label, score),
+        "roc": scores.pop("roc"),
+        "test": scores,
         "parameters": net.parameter_count(),
         "jets": {"train": len(training) * world, "validation": len(validation) * world, "test": len(test)},
         "training_seconds": history.seconds,
@@ -179,11 +167,6 @@ def _measured(
     }
 
 
-def _names(plan: TaggerPlan) -> list[str]:
-    """Of the coordinates, which in a hidden frame are no energies and momenta."""
-    return ["E", "px", "py", "pz"] if plan.frame is None else ["x0", "x1", "x2", "x3"]
-
-
 def left_out(found: dict[str, Any]) -> str:
     """A word on steps that were left out, if there were any."""
     count = found["steps_left_out"]
@@ -192,24 +175,9 @@ def left_out(found: dict[str, Any]) -> str:
 
 def metrics_table(test: dict[str, Any]) -> str:
     """Accuracy, AUC and rejections with their errors."""
-
-    def cell(name: str, digits: int) -> str:
-        value, error = test[name], test[f"{name}_error"]
-        return "no background passes" if value is None else f"{value:.{digits}f} ± {error:.{digits}f}"
-
     header = ["accuracy", "AUC", "1/εB at εS = 0.5", "1/εB at εS = 0.3"]
-    line = [cell("accuracy", 4), cell("auc", 4), cell("rejection_0.5", 1), cell("rejection_0.3", 0)]
-    return markdown(header, [line])
-
-
-def _invariance_table(changes: list[dict[str, Any]]) -> str:
-    rows = []
-    for c in changes:
-        boost = "–" if c["largest_boost"] is None else f"{c['largest_boost']:g}"
-        sizes = (c["median"], c["largest"], c["largest"] / c["spread"])
-        rows.append([c["group"], boost, *map(number, sizes)])
-    header = ["under", "boosts up to", "median change", "largest change", "largest / spread of scores"]
-    return markdown(header, rows)
+    digits = {"accuracy": 4, "auc": 4, "rejection_0.5": 1, "rejection_0.3": 0}
+    return markdown(header, [[cell([test], name, count) for name, count in digits.items()]])
 
 
 def _on_the_form(found: dict[str, Any]) -> list[str]:
@@ -225,23 +193,16 @@ def _on_the_form(found: dict[str, Any]) -> list[str]:
     ]
 
 
-def _on_references(found: dict[str, Any], names: list[str]) -> list[str]:
+def _on_references(found: dict[str, Any]) -> list[str]:
     """The part of the page on references that were learnt."""
-    header = ["reference", *names, "size", "q(s)/\\|s\\|²", "loss without it"]
     rows = [
-        [
-            str(k + 1),
-            *(f"{v:+.2f}" for v in r["direction"]),
-            f"{r['size']:.3f}",
-            f"{r['square']:+.2f}",
-            f"{r['off']:+.4f} ± {r['off_error']:.4f}",
-        ]
-        for k, r in enumerate(found["broken_directions"]["references"])
+        [", ".join(f"{v:+.2f}" for v in r["direction"]), *map(number, list(r.values())[1:])]
+        for r in found["broken_directions"]["references"]
     ]
     return [
         "## Broken directions",
         found["broken_directions"]["words"],
-        markdown(header, rows),
+        markdown(["reference along", "size", "q(s)/\\|s\\|²", "loss without it", "its error"], rows),
         "Directions have length one; positive q is time-like, zero light-like. References act together: the "
         "network was not trained again without one, so its loss alone says less than the turning of all.",
     ]
@@ -268,10 +229,13 @@ def _page(plan: TaggerPlan, found: dict[str, Any], out: Path) -> None:
         "## Invariance",
         f"By construction scores keep {found['symmetry']}. Changes of scores (logits) on test jets in float64, under "
         "random boosts, rotations and reflections.",
-        _invariance_table(found["invariance"]),
+        markdown(
+            ["under", "boosts up to", "median change", "largest change", "spread of scores"],
+            [[c["group"], *map(number, list(c.values())[1:])] for c in found["invariance"]],
+        ),
     ]
     if plan.references:
-        parts += _on_references(found, _names(plan))
+        parts += _on_references(found)
     parts += [
         "## Use it",
         f'```python\nfrom gortho.studies.toptag.saved import load_tagger\n\nnet = load_tagger("{out.name}")\n'

@@ -2,7 +2,7 @@
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as directory:
-...     save_tagger(Tagger(**SIZES["1k"], spurions=("time",)), directory)
+...     save_tagger(Tagger(**SIZES["1k"], spurions=[[1.0, 0, 0, 0]]), directory)
 ...     load_tagger(directory).parameter_count()
 1321
 """
@@ -55,7 +55,7 @@ def save_tagger(net: Tagger, directory: str | os.PathLike[str]) -> None:
     write_text(directory / "model.json", json.dumps(content, indent=1))
 
 
-def load_tagger(directory: str | os.PathLike[str], device: Any = "cpu") -> Tagger:
+def load_tagger(directory: str | os.PathLike[str]) -> Tagger:
     """A tagger as `save_tagger` or `gortho train toptag` wrote it, ready to score: ``net(x, mask)``."""
     file = Path(directory) / "model.json"
     try:
@@ -73,4 +73,4 @@ def load_tagger(directory: str | os.PathLike[str], device: Any = "cpu") -> Tagge
     net = Tagger(form, **content)
     tensors = load_file(Path(directory) / "model.safetensors")
     net.load_state_dict({name.replace("jet_", "set_"): value for name, value in tensors.items()})  # as of 0.1
-    return net.to(device).eval()
+    return net.eval()

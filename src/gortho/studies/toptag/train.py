@@ -231,6 +231,7 @@ def validation_loss(net: Any, sample: Sample, fabric: Any = None) -> float:
     return total / count
 
 
-def evaluate(net: Any, sample: Sample) -> dict[str, float | None]:
-    """Accuracy, AUC and background rejection with their errors; see `gortho.studies.toptag.metrics`."""
-    return metrics.summary(sample.label.cpu().numpy(), logits(net, sample).numpy())
+def evaluate(net: Any, sample: Sample) -> dict[str, Any]:
+    """Accuracy, AUC and background rejection with their errors, and the curve that `pictures.draw_roc` draws."""
+    label, score = sample.label.cpu().numpy(), logits(net, sample).numpy()
+    return metrics.summary(label, score) | {"roc": metrics.roc(label, score)}
