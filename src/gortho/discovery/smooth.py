@@ -38,7 +38,7 @@ LOOK, FIT = (100, 30), (200, 80)
 #: Around a form that is known: steps of a first look, and how many go on in each chart; then those of the fit.
 GLANCE, GO_ON, LONG = 40, 2, 200
 #: A look at few samples is promising with errors up to so many times those of the best so far.
-NEARLY = 3.0
+NEARLY = 30.0
 #: Samples that predictions are made from, at most, and at least.
 CENTRES, LEAST = 1_000, 8
 

@@ -69,7 +69,8 @@ class WideProjection(Projection):
         noise = torch.randn(len(flat), dtype=start.dtype, generator=generator)
         return self.gauged(start + LARGEST_SHAKE * noise @ flat)
 
-    def jacobian(self, at: Solve) -> tuple[Tensor, Tensor]:
+    def jacobian(self, at: Solve, projected: bool = True) -> tuple[Tensor, Tensor]:
         """The projected Jacobian along the tangents of θ."""
         J = self.family.along(at.A, self.directions, self.inputs, at.units, at.coefficients)
-        return at.rest((J * self.root[:, None, None]).flatten(0, 1)), self.directions
+        J = (J * self.root[:, None, None]).flatten(0, 1)
+        return at.rest(J) if projected else J, self.directions

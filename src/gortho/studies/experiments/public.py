@@ -18,6 +18,8 @@ TASKS = ("O5", "Inertia", "Particle")
 PAPER_SIZES, TOLD_UP_TO = (300, 3_000), 1_000
 #: Smaller seeds of each were seen in earlier runs of this table, after which the method changed; the paper's did not.
 FRESH_SEED, TOLD_SEED, PAPER_SEED = 80, 60, 20
+#: Seed 81 of this task showed a fault of committees, mended since, which may predict from so many samples on.
+AGAIN, AGAIN_FROM, AGAIN_SEED = "O5", 300, 90
 #: Published test MSE by task and system, mean of 3 seeds, for the sizes above; None where nothing is published.
 PUBLISHED: dict[str, dict[str, tuple[float | None, ...]]] = {
     "O5": {
@@ -41,12 +43,17 @@ def jobs(seeds: int, quick: bool) -> list[Job]:
         ("regressor, form told", TOLD_SEED, [n for n in sizes if n <= TOLD_UP_TO]),
         ("paper's form", PAPER_SEED, [n for n in sizes if n in PAPER_SIZES]),
     )
+
+    def first_of(method: str, first: int, task: str, samples: int) -> int:
+        again = method == "gortho" and task == AGAIN and samples >= AGAIN_FROM
+        return AGAIN_SEED if again else first
+
     return [
         Job(task, method, samples, seed, hidden=True, **tests)
         for method, first, own in methods
         for samples in own
-        for seed in seeds_of(seeds, first)
         for task in TASKS
+        for seed in seeds_of(seeds, first_of(method, first, task, samples))
     ]
 
 
