@@ -263,3 +263,11 @@ def test_a_refit_that_strays_does_not_rule_the_errors():
     for place in (5, 6):  # too many of them
         forms[place] = forms[4]
     assert given_errors(frame, QuadraticForm(unit_form(A)), forms)[0].max() > 5 * usual.max()
+
+
+def test_labels_are_judged_by_all_samples():
+    """A model that is too sure of itself is better without its worst samples, but not a better model."""
+    sure = measured(unexplained=0.02, free=0.01)
+    worse = measured(unexplained=0.04, free=0.11)
+    assert judge(evidence(worse, others=sure, classes=2), "O(3)")[0] is Verdict.FOUND
+    assert judge(evidence(sure, others=sure, classes=2), "O(3)")[0] is Verdict.NONE

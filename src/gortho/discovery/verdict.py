@@ -123,7 +123,9 @@ class Evidence:
     @property
     def broken(self) -> Measured | None:
         """What shows beyond doubt that models of the coordinates are better, if anything does."""
-        return next((m for m in (self.typical, self.others) if contradicted(m)), None)
+        # Of labels all samples count: without the worst, a model that is too sure of itself would look better.
+        seen = (self.everyone,) if self.classes else (self.typical, self.others)
+        return next((m for m in seen if contradicted(m)), None)
 
     def doubtful(self, tolerance: float) -> bool:
         """Whether models of the coordinates may be notably better, though not beyond doubt."""
@@ -191,13 +193,10 @@ def confidence(e: Evidence, verdict: Verdict) -> float:
 def few_samples(e: Evidence, sizes: np.ndarray, rows: list[int] | None) -> str:
     """The sentence on a few samples that rule the error; ``sizes`` are the |y| of the held-out samples."""
     named = f" ({numbered(rows, most=5)})" if rows else ""
-    verb = "makes" if len(e.worst) == 1 else "make"
     share = "over 99 %" if e.worst_share > 0.99 else percent(e.worst_share)
-    return (
-        f"{len(e.worst)} of {e.held_out} held-out samples{named} {verb} up {share} of the best twin's "
-        f"squared error; the largest |y| there is {sizes[list(e.worst)].max():.3g}, and the median over all "
-        f"held-out samples is {np.median(sizes):.3g}."
-    )
+    text = f"{len(e.worst)} of {e.held_out} held-out samples{named} make{'s' * (len(e.worst) == 1)} up {share} of the "
+    text += f"best twin's squared error; the largest |y| there is {sizes[list(e.worst)].max():.3g}, and the median over "
+    return text + f"all held-out samples is {np.median(sizes):.3g}."
 
 
 Judged = tuple[Verdict, str, str]  # with reason and advice
