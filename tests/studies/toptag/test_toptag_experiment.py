@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import gortho
 from gortho.cli import main
 from gortho.samples import DataError
+from gortho.studies.baselines.sets import FlatNet, Rival, SetNet
 from gortho.studies.experiments.rows import read_rows
 from gortho.studies.toptag import experiment, frames, rivals, samples
 from gortho.studies.toptag import run as training_run
@@ -231,23 +232,23 @@ def test_interrupted_training_keeps_its_best_and_says_how_to_go_on(file, tmp_pat
 
 
 def test_rivals_know_of_no_form_but_learn(parts):
-    for net in (rivals.SetNet("relative", 24), rivals.SetNet("momenta", 24), rivals.FlatNet(24)):
+    for net in (SetNet("relative", 24), SetNet("momenta", 24), FlatNet(24)):
         history = train(net, parts[0], parts[1], epochs=8, batch_size=30, average=0.9)
         assert history.train[-1] < history.train[0]
         found = rivals.read_generators(net, parts[0])
         assert found.generators.shape == (6, 4, 4)
     x, mask = parts[2].x, parts[2].mask
     order = torch.randperm(12, generator=torch.Generator().manual_seed(0))
-    net = rivals.SetNet("relative", 8)
+    net = SetNet("relative", 8)
     assert (net(x[:, order], mask[:, order]) - net(x, mask)).abs().max() < 1e-5
     g = MINKOWSKI.group().sample(1, max_boost=1.0)[0].float()
     assert (net(x @ g.mT, mask) - net(x, mask)).abs().max() > 1e-3
     with pytest.raises(ValueError, match="choose momenta or relative"):
-        rivals.SetNet("angles")
+        SetNet("angles")
 
 
 def test_liegg_reads_an_invariant_function(parts):
-    class Mass(rivals.Rival):
+    class Mass(Rival):
         def forward(self, x, mask):
             return MINKOWSKI((x * mask[..., None]).sum(1)).log1p()
 

@@ -22,6 +22,7 @@ from tqdm import tqdm
 from gortho.forms import QuadraticForm
 from gortho.nn.form import LearnableForm
 from gortho.studies.baselines.base import form_of_generators, generator_distance
+from gortho.studies.baselines.sets import FlatNet
 from gortho.studies.experiments.rows import Row, facts, missing, read_rows, seeds_of
 from gortho.studies.toptag import rivals
 from gortho.studies.toptag.blind import find_form
@@ -191,7 +192,7 @@ def fit(
     notes: dict[str, Any] = {}
     if method in AUGERINO:
         augmented, history, notes["lambda"] = rivals.train_augerino(
-            lambda: rivals.FlatNet(width, seed),
+            lambda: FlatNet(width, seed),
             AUGERINO[method],
             training,
             validation,

@@ -1,9 +1,7 @@
 """Networks that know of no form, on the same jets with the same training: what invariance has to beat.
 
-`SetNet` is a deep-sets network (as particle-flow networks are): a network for each constituent, a sum, a network of the
-sum. `FlatNet` is an MLP of the leading constituents, one after another, which is what LieGG and Augerino are defined
-for. The paper does not say what its networks for jets take or how they are trained; all of this is ours. Both train in
-`gortho.studies.toptag.train.train`, like the tagger.
+They are those of `gortho.studies.baselines.sets`, trained in `gortho.studies.toptag.train.train` like the tagger. The
+paper does not say what its networks for jets take or how they are trained; all of this is ours.
 
 LieGG, official: stack the infinitesimal law of a trained network, take singular vectors. Ours: it is read off the
 logit, for traceless generators (`gortho.studies.baselines.LieGG`), of any network here.
@@ -16,7 +14,6 @@ logistic loss, the same g for all constituents of a jet, λ chosen on validation
 from __future__ import annotations
 
 import copy
-import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -25,16 +22,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gortho.nn.pairnet import CALIBRATION
-from gortho.nn.plain import mlp
 from gortho.studies.baselines.augerino import Augmentation
 from gortho.studies.baselines.liegg import LieGG
+from gortho.studies.baselines.sets import FlatNet, Rival, SetNet
 from gortho.studies.toptag.samples import Sample
 from gortho.studies.toptag.train import train as fit
 from gortho.training.checkpoints import Ended, History
 
-#: Constituents of `FlatNet`.
-LEADING = 20
 #: A width of Augerino's earns no more reward beyond this (as in `gortho.studies.baselines.Augerino`).
 LIMIT = 0.3
 #: Strengths λ to choose from, and transformations to average over in predictions.
@@ -44,113 +38,6 @@ AVERAGING = 16
 LR, GENERATOR_LR = 3e-3, 1e-2
 #: Jets on which LieGG stacks the law.
 LAW_JETS = 2000
-
-
-class Rival(nn.Module):
-    """A network of momenta in the trainer's terms: features of each constituent, standardised, then `score`."""
-
-    form = None  # nothing that the trainer would have to treat apart
-    x_scale: Tensor
-    units: Tensor
-
-    def __init__(self, features: int):
-        super().__init__()
-        self.register_buffer("x_scale", torch.ones(()))
-        self.register_buffer("units", torch.stack([torch.zeros(features), torch.ones(features)]))
-
-    def features(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Features ``(B, N, F)`` of each constituent."""
-        raise NotImplementedError
-
-    def score(self, features: Tensor, mask: Tensor) -> Tensor:
-        """Logits ``(B,)``."""
-        raise NotImplementedError
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        x = torch.where(mask[..., None], x / self.x_scale, 0.0)
-        values = (self.features(x, mask) - self.units[0]) / self.units[1]
-        return self.score(torch.where(mask[..., None], values, 0.0), mask)
-
-    @torch.no_grad()
-    def calibrate(self, x: Tensor, mask: Tensor) -> None:
-        """Fit units to training jets."""
-        x, mask = x[:CALIBRATION].to(self.x_scale), mask[:CALIBRATION].to(self.x_scale.device)
-        self.x_scale.fill_(x[mask].square().mean().sqrt())
-        values = self.features(torch.where(mask[..., None], x / self.x_scale, 0.0), mask)[mask]
-        self.units[0], self.units[1] = values.mean(0), values.std(0).clamp(min=1e-6)
-
-
-def spread_out(x: Tensor) -> Tensor:
-    """Components as they are, and drawn apart where they are small: momenta span four decades."""
-    return torch.cat([x, torch.asinh(30 * x), torch.asinh(1000 * x)], dim=-1)
-
-
-def relative(x: Tensor, mask: Tensor) -> Tensor:
-    """What particle-flow networks take: pT, its share, E, and η, φ relative to the jet (lab frame only)."""
-
-    def polar(px: Tensor, py: Tensor, pz: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        pt = (px.square() + py.square() + 1e-12).sqrt()
-        return pt, torch.asinh(pz / pt), torch.atan2(py, px)
-
-    energy, px, py, pz = x.unbind(-1)
-    px = torch.where(mask, px, 1.0)  # padding has no angle
-    energy = torch.where(mask, energy, 1.0).clamp(min=1e-9)
-    pt, eta, phi = polar(px, py, pz)
-    jet_pt, jet_eta, jet_phi = polar(*x.sum(1, keepdim=True)[..., 1:].unbind(-1))
-    turn = torch.remainder(phi - jet_phi + math.pi, 2 * math.pi) - math.pi
-    rest = [eta - jet_eta, turn, (pt / jet_pt).log(), pt.log(), energy.log(), pt / jet_pt]
-    return torch.stack(rest, dim=-1)
-
-
-class SetNet(Rival):
-    """Σ_i φ(x_i), then ρ: permutation-invariant, otherwise unconstrained.
-
-    Args:
-        inputs: "momenta" (E, px, py, pz, as they come, in any frame) or "relative" (pT, and η, φ about the jet's axis:
-            a person's knowledge of the laboratory, not of the Lorentz group).
-        width: of all layers.
-    """
-
-    def __init__(self, inputs: str = "momenta", width: int = 88, seed: int = 0):
-        if inputs not in ("momenta", "relative"):
-            raise ValueError(f"inputs = {inputs!r}: choose momenta or relative")
-        count = 12 if inputs == "momenta" else 6
-        super().__init__(count)
-        self.inputs = inputs
-        self.register_buffer("typical", torch.tensor(50.0))
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.each = mlp(count, width, 2, width)
-            self.whole = mlp(width, width, 2, 1)
-
-    typical: Tensor
-
-    def features(self, x: Tensor, mask: Tensor) -> Tensor:
-        return spread_out(x) if self.inputs == "momenta" else relative(x, mask)
-
-    def score(self, features: Tensor, mask: Tensor) -> Tensor:
-        total = torch.where(mask[..., None], self.each(features), 0.0).sum(1)
-        return self.whole(total / self.typical)[:, 0]
-
-
-class FlatNet(Rival):
-    """An MLP of the leading constituents, sorted by pT, one after another."""
-
-    def __init__(self, width: int = 96, seed: int = 0):
-        super().__init__(12)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.layers = mlp(12 * LEADING, width, 2, 1)
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        return super().forward(x[:, :LEADING], mask[:, :LEADING])
-
-    def features(self, x: Tensor, mask: Tensor) -> Tensor:
-        return spread_out(x)
-
-    def score(self, features: Tensor, mask: Tensor) -> Tensor:
-        flat = features.flatten(1)
-        return self.layers(nn.functional.pad(flat, (0, 12 * LEADING - flat.shape[1])))[:, 0]
 
 
 def read_generators(net: Rival, sample: Sample) -> LieGG:
