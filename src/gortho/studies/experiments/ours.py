@@ -31,10 +31,10 @@ class Gortho(Method):
         "now uses seeds from 20 on. Gaussian processes were added, and chosen on O5 and Particle, 30 to 3,000 samples, "
         "seeds 500 to 504, test errors in sight, after the table of seeds 20 to 24 had been seen once. Scan, prior and "
         "evidence of forms for up to 120 samples were set on O5 and Particle, 30 and 100 samples, seeds 500 to 511, "
-        "test errors in sight, after the table of seeds 30 to 34 had been seen. Polynomials of few terms, and processes that "
-        "start again near the end, came last: they were chosen on the same tasks with 30 samples, seeds 600 to 611, test "
-        "errors in sight, after the tables of seeds 50 to 74. The table uses seeds from 80 on, and from 90 on for O5 "
-        "with 300 samples and more: seed 81 had shown a fault of committees."
+        "test errors in sight, after the table of seeds 30 to 34 had been seen. Polynomials of few terms and processes "
+        "that start again near the end, came last: chosen on the same tasks, 30 samples, seeds 600 to 611, test errors "
+        "in sight, after the tables of seeds 50 to 74. The table uses seeds from 80 on, and from 90 on for O5 with 300 "
+        "samples and more: seed 81 had shown a fault of committees."
     )
 
     def __init__(self, output: Any, seed: int = 0, settings: Settings = THOROUGH):
