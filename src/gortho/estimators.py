@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from gortho.discovery import Settings
-from gortho.discovery.classes import entropy, prepare
+from gortho.discovery.classes import LEAST_PROBABILITY, entropy, prepare
 from gortho.discovery.models import squared_errors
 from gortho.discovery.predictor import LAW, Parts, polynomial
 from gortho.discovery.smooth import CENTRES, FEW, around
@@ -218,8 +218,9 @@ class InvariantClassifier(ClassifierMixin, Estimator):
         return {"loss": entropy, "calibrate": False}
 
     def predict_proba(self, X: Any, scalars: Any = None) -> np.ndarray:
-        """Probabilities ``(N, classes)``, in the order of ``classes_``."""
-        return torch.softmax(torch.as_tensor(self._raw(X, scalars)), dim=1).numpy()
+        """Probabilities ``(N, classes)``, in the order of ``classes_``; none is below about 1e-6."""
+        p = torch.softmax(torch.as_tensor(self._raw(X, scalars)), dim=1).clamp_min(LEAST_PROBABILITY)
+        return (p / p.sum(1, keepdim=True)).numpy()
 
     def predict(self, X: Any, scalars: Any = None) -> np.ndarray:
         """The most probable class of each sample."""

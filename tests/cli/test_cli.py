@@ -134,6 +134,12 @@ def recorded(monkeypatch, run):
 # ---- discover ----
 
 
+def test_a_run_that_is_replaced_is_said_to_be(recorded, data, tmp_path):
+    for told in ("Saved run: ", "Saved run, in place of the one that was there: "):
+        result = call("discover", data, "--save", tmp_path / "kept", "--quiet")
+        assert told + str(tmp_path / "kept") in result.output
+
+
 def test_found(found, run, folder):
     content = json.loads(found.stdout)
     saved = gortho.Discovery.load(run)

@@ -3,6 +3,7 @@
 import json
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from gortho.discovery.wider.fit import _linear, invariants_of
 from gortho.discovery.wider.notes import TRANSLATIONS, translations
 from gortho.discovery.wider.projection import WideProjection
 from gortho.discovery.wider.skew import correlated, hermitian, hermitian_starts
-from gortho.discovery.wider.widen import NO_TIME
+from gortho.discovery.wider.widen import NO_TIME, _about_zero
 from gortho.reps import as_rep
 from gortho.samples.door import enter
 from gortho.samples.frame import form_distance
@@ -640,3 +641,21 @@ def test_a_law_of_the_volume_alone_is_named():
     ]
     assert not any(looks_like_a_volume(enter(x, y, "scalar")[0]) for y in others)
     assert not looks_like_a_volume(enter(x[:, :2], volume, "scalar")[0])
+
+
+@pytest.mark.parametrize(("origin", "none"), [(0.02, True), (0.5, False)])
+def test_an_origin_that_may_be_zero_is_none(origin, none):
+    """Codes for missing values in x can make an origin look better than none at all."""
+    claim, noise = (
+        Claim("an origin", origin=True),
+        torch.randn(8, 1, 3, generator=torch.Generator().manual_seed(0)),
+    )
+    theta, *refits = (
+        claim.join(torch.eye(3)[None], None, origin + 0.05 * e) for e in (torch.zeros(1, 3), *noise)
+    )
+    trial = SimpleNamespace(end=SimpleNamespace(claim=claim, theta=theta), refits=refits)
+    assert _about_zero(trial, 3) is none
+    directed = SimpleNamespace(
+        end=SimpleNamespace(claim=replace(claim, directions=1), theta=theta), refits=refits
+    )
+    assert not _about_zero(directed, 3)

@@ -121,7 +121,7 @@ def violated():
             TwinRow("Gain of the second over the first", "", 0.4, 0.03),
         ],
         free_p=1e-20,
-        violation="What is left over follows the direction (0.00, 0.01, 1.00, 0.02): 61 % of it.",
+        violation="Of what is left over, 61 % follows the direction (0.00, 0.01, 1.00, 0.02).",
         profiles=rows,
     )
 

@@ -316,11 +316,18 @@ def _hand_over(
     ctx: click.Context, found: Discovery, report: Path | None, save: Path | None, as_json: bool = False
 ) -> None:
     """Print and write the result, and leave with the exit code of its verdict."""
+    from gortho.discovery.saving import FILE
     from gortho.runs import summary
 
     click.echo(json.dumps(summary(found), indent=1, allow_nan=False) if as_json else str(found))
     if save is not None:
-        _written("Saved run", found.save, save, as_json)
+        there = (save / FILE).exists()
+        _written(
+            "Saved run, in place of the one that was there" if there else "Saved run",
+            found.save,
+            save,
+            as_json,
+        )
     if report is not None:
         _written("Report", found.to_html, report, as_json)
     ctx.exit(EXIT_CODES[found.verdict.name])

@@ -127,7 +127,7 @@ def sympy_law(found: Any, digits: int | None = None, of: str | None = None) -> A
     if found.candidate is None and found.skew is None:
         raise ValueError(f"there is no form: the verdict is {found.verdict} ({found.reason})")
     if found.formula is not None and of != "q":
-        law = expression(found.formula, None if found.wider is not None else _left_out(found))
+        law = expression(found.formula)
         return law if digits is None else law.evalf(digits)
     x, y = ([sympy.Symbol(name + mark, real=True) for name in found.names] for mark in ("", "'"))
 
@@ -140,14 +140,6 @@ def sympy_law(found: Any, digits: int | None = None, of: str | None = None) -> A
         terms = found.skew.terms(_skew_half(found))
         parts = [number(value) * (x[i] * y[j] - x[j] * y[i]) for i, j, value in terms]
     return sympy.Add(*parts)
-
-
-def _left_out(found: Any) -> np.ndarray:
-    """Which entries of A the law of q does without."""
-    left_out = np.ones((len(found.names),) * 2, dtype=bool)
-    for i, j, _ in found.candidate.terms(_half(found)):
-        left_out[i, j] = left_out[j, i] = False
-    return left_out
 
 
 def as_html(found: Any) -> str:

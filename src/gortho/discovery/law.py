@@ -44,7 +44,7 @@ def with_formula(
     """
     symmetry = symmetry_of(found)
     if symmetry is None:
-        several = found.symmetry is not None and len(as_rep(found.output).parts) > 1
+        several = found.symmetry is not None and len(as_rep(found.output).parts) > 1 and not found.classes
         return replace(found, notices=(*found.notices, SEVERAL)) if several else found
     x_unit, y_unit = (u if max(u, 1 / u) > LARGEST else 1.0 for u in posed.given.train.units)
     problem = _problem(found, symmetry, posed, refits, (x_unit, y_unit), own)

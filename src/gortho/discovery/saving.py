@@ -98,7 +98,8 @@ def load(directory: Path) -> Discovery:
         )
     if content.pop("sha256", None) != _digest(content):
         raise ValueError(
-            f"{path} was damaged or changed since {_writer(content)} wrote it: its checksum is wrong"
+            f"{path} was damaged or changed since {_writer(content)} wrote it (its checksum is wrong): make it "
+            "again, or copy it again"
         )
     del content["format"]
     weights = content.pop("weights", None)

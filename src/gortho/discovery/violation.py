@@ -75,7 +75,7 @@ class Violation:
             best = pattern if pattern[0] > best[0] + CLEARLY_MORE else best
         if best[0] < TOLD:
             return "What is left over follows no single direction, coordinate or product of coordinates."
-        return f"What is left over {best[1]}: {100 * best[0]:.0f} % of it."
+        return f"Of what is left over, {100 * best[0]:.0f} % {best[1]}."
 
 
 def in_words(direction: Sequence[float], names: Sequence[str]) -> str:

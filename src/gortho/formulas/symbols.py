@@ -14,11 +14,8 @@ from gortho.reps import as_rep
 ROUNDING = 1e-9
 
 
-def expression(formula: Formula, left_out: np.ndarray | None = None) -> Any:
-    """The formula as an expression of the coordinates and scalars; tensors as matrices (of rank 2 at most).
-
-    Entries of the form that are ``left_out (n, n)`` count as zero.
-    """
+def expression(formula: Formula) -> Any:
+    """The formula as an expression of the coordinates and scalars; tensors as matrices (of rank 2 at most)."""
     try:
         import sympy
     except ImportError:
@@ -35,7 +32,7 @@ def expression(formula: Formula, left_out: np.ndarray | None = None) -> Any:
     vectors += [sympy.Matrix(s) for s in symmetry.directions.tolist()]
     scalars = [sympy.Symbol(name, real=True) for name in formula.scalars]
     spaces = [*(symmetry.apart or [0] * formula.points), *[0] * len(symmetry.directions)]
-    forms = [_matrix(sympy, form, left_out) for form in symmetry.forms]
+    forms = [_matrix(sympy, form) for form in symmetry.forms]
 
     def total(weights: Weights) -> Any:
         return sum((w * vectors[i] for i, w in enumerate(weights) if w), sympy.zeros(symmetry.n, 1))
@@ -97,11 +94,11 @@ def _volume(sympy: Any, vectors: list[Any], free: tuple[int, ...], n: int) -> An
     return sympy.Matrix(n, n if len(free) == 2 else 1, lambda i, j: det(*[units[i], units[j]][: len(free)]))
 
 
-def _matrix(sympy: Any, form: Any, left_out: np.ndarray | None) -> Any:
+def _matrix(sympy: Any, form: Any) -> Any:
     """A, with zeros for mixed terms that are rounding."""
     A = form.matrix.numpy()
     size = np.sqrt(np.abs(np.outer(A.diagonal(), A.diagonal())))
-    kept = np.where((np.abs(A) < ROUNDING * size) if left_out is None else left_out, 0.0, A)
+    kept = np.where(np.abs(A) < ROUNDING * size, 0.0, A)
     return sympy.Matrix([[sympy.Float(v) if v else 0 for v in row] for row in kept.tolist()])
 
 

@@ -91,7 +91,8 @@ def lines(formula: Formula) -> list[str]:
     found = [str(formula), f"± 95 %: {errors(formula)}; {quality(formula)}"]
     if formula.left_out:
         without = f"fitted without {formula.left_out} of {formula.samples} samples, which are far from it"
-        found.append(without + _named(formula.which[0]))
+        why = ": wrong ones, or the form is not known well enough there"
+        found.append(without + _named(formula.which[0]) + why)
     if formula.holds and formula.predictor_unexplained > max(FAR_WORSE * formula.unexplained, POOR):
         found.append("far better than the predictor: compute y by the formula")
     expanded = in_coordinates(formula)

@@ -12,6 +12,8 @@ EXACT = 2.0**53
 LEAST_ROWS = 20
 #: A column with at most so many values, each in so many rows on average, may be a category.
 VALUES, ROWS_EACH = 20, 5
+#: Numbers so many median deviations from the median are far from the others.
+FAR = 10.0
 #: Ranges of whole numbers that clocks and calendars write: years, seconds and milliseconds since 1970.
 CLOCKS = {
     "a year": (1900, 2100),
@@ -41,6 +43,32 @@ def suspects(X: np.ndarray, names: Sequence[str]) -> list[str]:
         f"some columns may not be coordinates: {', '.join(told)}. A form takes squares and products of them: leave out "
         "what has none, or give it as scalars="
     ]
+
+
+def codes(X: np.ndarray, names: Sequence[str]) -> list[str]:
+    """A notice on numbers such as -999 that stand far from all others, again and again: codes for missing values?
+
+    >>> x = np.random.default_rng(0).normal(size=(30, 2))
+    >>> x[3:6, 1] = -999
+    >>> codes(x, ["vx", "vy"])[0][:26]
+    "'vy' is -999 in 3 of 30 ro"
+    """
+    told = []
+    for k, name in enumerate(names):
+        values = X.reshape(-1, X.shape[-1])[:, k]
+        middle = np.median(values)
+        width = np.median(np.abs(values - middle))
+        far, counts = np.unique(values[np.abs(values - middle) > FAR * width], return_counts=True)
+        told += [
+            f"{name!r} is {value:g} in {count} of {len(values)} rows"
+            for value, count in zip(far, counts)
+            if count > 1 and set(f"{abs(value):.0f}") == {"9"} and abs(value) > 90 and value == round(value)
+        ]
+    return (
+        [f"{', '.join(told)}, far from all others: if that stands for missing, leave these rows out"]
+        if told
+        else []
+    )
 
 
 def looks_like(values: np.ndarray, lattice: bool) -> str:

@@ -64,7 +64,7 @@ class Wider:
         """What is to be said beside the name, errors times a factor."""
         found = [f"{self.claim}: vectors of {' and '.join(map(str, self.symmetry.dims))} components"]
         if self.explains is not None:
-            share = f"explains {percent(self.explains)} of the variance that O(A) alone does not"
+            share = f"explains {percent(self.explains)} of the variance more than O(A) alone"
             found = [f"{self.claim}: {share}"]
         if len(self.symmetry.forms) > 1:
             found.append(f"the law is the form of {self._vectors(self.output_space)}")

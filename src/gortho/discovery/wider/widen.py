@@ -64,6 +64,9 @@ TRUSTED = 0.01
 HELPS = 0.7
 #: Of a time budget, this share may be spent before wider symmetries are begun with.
 ROOM = 0.5
+#: An origin within so many standard errors of zero is none.
+ORIGIN_ERRORS = 3.0
+ABOUT_ZERO = "It may as well be zero, so that this is O(A); a few samples may make it look better."
 NO_TIME = "the time budget leaves no room to look for symmetries other than O(A)"
 
 
@@ -103,6 +106,8 @@ def widen(
                 continue  # no better than what has failed
             assert found.evidence is not None
             trial = tried(end, found.evidence, posed, parts, plain, settings, seed, clock, tolerance)
+            if _about_zero(trial, parts.train.n):
+                trial = replace(trial, verdict=Verdict.NONE, reason=ABOUT_ZERO)
             if trial.verdict is Verdict.FOUND and _beats(trial, plain, parts.held_out):
                 accepted, told = trial, readings_of(trial.end, parts, seed)
                 break
@@ -259,6 +264,15 @@ def _distance(claim: Claim, one: Tensor, two: Tensor, n: int) -> float:
     parts = [form_distance(M, N) for M, N in zip(A, B)]
     parts += torch.deg2rad(angles(s, t)).sin().tolist() + (c - d).norm(dim=1).tolist()
     return max(parts)
+
+
+def _about_zero(trial: Trial, n: int) -> bool:
+    """Whether all that a claim adds to O(A) is an origin, and refits do not tell that from zero."""
+    claim = trial.end.claim
+    if claim != replace(Claim(claim.name), origin=True) or len(trial.refits) < 2:
+        return False
+    origins = torch.stack([claim.split(theta, n)[2] for theta in (trial.end.theta, *trial.refits)])
+    return bool((origins[0].abs() <= ORIGIN_ERRORS * origins[1:].std(0)).all())
 
 
 def _beats(trial: Trial, plain: Comparison, held_out: Samples) -> bool:
