@@ -908,3 +908,10 @@ def test_predictions_that_cannot_be_written(tmp_path):
 def test_text_targets_are_told_of_classes():
     check_fails(np.eye(2), ["a", "b"], "y holds 'a'", "output='class'")
     check_fails([["a", "b"]] * 2, [1.0, 2.0], "X holds 'a'", "drop its column or row")
+
+
+def test_errors_of_the_target_are_no_coordinates(tmp_path):
+    (tmp_path / "v.csv").write_text("a,b,V,V_err\n" + "1,2,3,0.1\n2,5,1,0.2\n" * 3)
+    told = " ".join(read(tmp_path / "v.csv", y="V").notices)
+    assert "'V_err' may be the errors of 'V'" in told and "y_error=" in told
+    assert "may be the errors" not in " ".join(read(tmp_path / "v.csv", y="V", y_error="V_err").notices)

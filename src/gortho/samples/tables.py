@@ -167,7 +167,25 @@ def _pick_samples(
     if x is not None and (y is not None or not y_columns):
         return x_columns, y_columns, []
     told = [f"{part} = {listed(names)}" for part, names in (("x", x_columns), ("y", y_columns)) if names]
-    return x_columns, y_columns, [f"columns by name: {'; '.join(told)}"]
+    notices = [f"columns by name: {'; '.join(told)}"]
+    if x is None:
+        notices += [
+            f"{name!r} may be the errors of {target!r}, and is no coordinate then: give it as y_error="
+            for target in y_columns
+            for name in x_columns
+            if _errors_of(target).fullmatch(name)
+        ]
+    return x_columns, y_columns, notices
+
+
+def _errors_of(target: str) -> re.Pattern[str]:
+    """What columns of the errors of a target are called.
+
+    >>> [bool(_errors_of("V").fullmatch(name)) for name in ("V_err", "sigma_V", "Vx", "W_err")]
+    [True, True, False, False]
+    """
+    target, words = re.escape(target), "err|error|errors|sigma|std|unc|uncertainty"
+    return re.compile(rf"{target}_?(?:{words})|(?:{words})_?{target}", re.IGNORECASE)
 
 
 def _after(name: str) -> str:
