@@ -264,7 +264,7 @@ def test_an_open_defect_is_a_sentence():
 
 def test_what_a_form_alone_leaves_over_is_not_said_of_more_than_a_form():
     text = words(violated())
-    assert "What breaks it. What" in text and "one form alone" not in text
+    assert "What breaks it. Of what" in text and "one form alone" not in text
     more = {
         "defect": (0.0, 1e-4),
         "beside": ["a direction"],
