@@ -56,7 +56,7 @@ WORD = re.compile(r"[^\W\d²³¹⁰⁴-⁹][^\W²³¹⁰⁴-⁹]*['′]*")
 
 def gauge(
     A: Float[Tensor, "n n"], tolerance: float = ZERO_TOLERANCE
-) -> tuple[Float[Tensor, "n n"], Float[Tensor, n], Signature]:
+) -> tuple[Float[Tensor, "n n"], Tensor, Signature]:
     """Pick the representative of {cA : c ≠ 0}; return it with its eigenvalues and signature (M2).
 
     ‖A‖_F = √n. Semi-definite forms are made positive; otherwise the fewer eigenvalues are positive, so that
@@ -167,7 +167,7 @@ class QuadraticForm(MatrixForm):
     # The value
 
     @property
-    def eigenvalues(self) -> Float[Tensor, n]:
+    def eigenvalues(self) -> Tensor:
         """Eigenvalues of the gauge-fixed A, ascending."""
         return self._eigenvalues.clone()
 

@@ -171,7 +171,7 @@ class OrthogonalGroup:
         U, _, Vh = torch.linalg.svd(wished.flatten(1) @ basis.flatten(1).mT)
         return ((U @ Vh) @ basis.flatten(1)).reshape(basis.shape)
 
-    def reference(self, sign: int) -> Float[Tensor, n]:
+    def reference(self, sign: int) -> Tensor:
         """A fixed eigenvector e of A with q(e) = sign, the one with the largest eigenvalue of that sign."""
         p, q, _ = self.form.signature
         if (sign > 0 and p) or (sign < 0 and q):

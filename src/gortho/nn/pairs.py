@@ -25,7 +25,7 @@ from gortho.nn.form import FixedForm, LearnableForm
 PAIR_SCALES = (1e-3, 3e-2, 1.0, 30.0)
 
 
-def embed(g: Float[Tensor, "*any"], scales: Float[Tensor, s]) -> Float[Tensor, "*any s"]:
+def embed(g: Float[Tensor, "*any"], scales: Tensor) -> Float[Tensor, "*any s"]:
     """sign(g) log(1 + |g|/s) for every scale s, as a last dimension: linear near zero, logarithmic far out."""
     g = g[..., None]
     if not g.requires_grad:  # the same, in fewer steps
