@@ -1,8 +1,7 @@
 """The exactly equivariant network: the basis form of M4 and M5, and what all networks share.
 
 The way of the data:  x → (one global scale) → Gram matrix → coefficients → Σ c · (products of x_i and metric) → y.
-Only the Gram matrix is seen by trainable weights, so the output is equivariant by construction, to rounding,
-anywhere, on the null cone too.
+Trainable weights see only the Gram matrix, so the output is equivariant by construction, on the null cone too.
 """
 
 from __future__ import annotations

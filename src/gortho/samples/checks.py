@@ -13,7 +13,7 @@ import numpy as np
 
 from .errors import DataError, listed
 from .sampling import Limits, choose
-from .suspects import codes, suspects
+from .suspects import suspects
 
 RANK_TOLERANCE = 1e-9
 RANK_ROWS = 20_000
@@ -72,11 +72,7 @@ def check_samples(
 
     arrays, repeated = _drop_repeated(arrays)
     notices += repeated + _constant_notice(arrays["y"]) + _fixed_vector_notices(arrays["X"])
-    notices += (
-        _component_notices(arrays["X"], names, seed)
-        + suspects(arrays["X"], names)
-        + codes(arrays["X"], names)
-    )
+    notices += _component_notices(arrays["X"], names, seed) + suspects(arrays["X"], names)
     point, sample, weights = (arrays.get(name) for name in ("point_scalars", "sample_scalars", "weights"))
     return arrays["X"], arrays["y"], point, sample, weights, notices
 

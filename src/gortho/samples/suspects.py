@@ -23,12 +23,17 @@ CLOCKS = {
 
 
 def suspects(X: np.ndarray, names: Sequence[str]) -> list[str]:
+    """Notices on columns that may not be coordinates, and on numbers that may stand for missing ones."""
+    return others(X, names) + codes(X, names)
+
+
+def others(X: np.ndarray, names: Sequence[str]) -> list[str]:
     """A notice that names the columns of X ``(N, n)`` or ``(N, p, n)`` that may not be coordinates, if there are any.
 
     Whole numbers are suspicious only beside real ones: indices of a lattice are coordinates.
 
     >>> x = np.random.default_rng(0).normal(size=(30, 2))
-    >>> suspects(np.column_stack([np.arange(30), x]), ["event", "px", "py"])[0][:62]
+    >>> others(np.column_stack([np.arange(30), x]), ["event", "px", "py"])[0][:62]
     "some columns may not be coordinates: 'event' (counts the rows)"
     """
     flat = X.reshape(-1, X.shape[-1])
