@@ -194,10 +194,9 @@ def few_samples(e: Evidence, sizes: np.ndarray, rows: list[int] | None) -> str:
     """The sentence on a few samples that rule the error; ``sizes`` are the |y| of the held-out samples."""
     named = f" ({numbered(rows, most=5)})" if rows else ""
     share = "over 99 %" if e.worst_share > 0.99 else percent(e.worst_share)
-    text = f"{len(e.worst)} of {e.held_out} held-out samples{named} make{'s' * (len(e.worst) == 1)} up {share} of "
-    largest = sizes[list(e.worst)].max()
-    text += f"the best twin's squared error; the largest |y| there is {largest:.3g}, and the median over all "
-    return text + f"held-out samples is {np.median(sizes):.3g}."
+    few = f"{len(e.worst)} of {e.held_out} held-out samples{named} make{'s' * (len(e.worst) == 1)} up {share}"
+    few += f" of the best twin's squared error; the largest |y| there is {sizes[list(e.worst)].max():.3g}"
+    return f"{few}, and the median over all held-out samples is {np.median(sizes):.3g}."
 
 
 Judged = tuple[Verdict, str, str]  # with reason and advice
