@@ -272,7 +272,7 @@ def test_what_a_form_alone_leaves_over_is_not_said_of_more_than_a_form():
         "kept": "q and the direction",
     }
     text = words(dataclasses.replace(violated(), verdict="FOUND", **more))
-    assert "What breaks a form alone. What" in text and "The answer accounts for it." in text
+    assert "What breaks a form alone. Of what" in text and "The answer accounts for it." in text
     assert "keeps q and the direction unchanged" in text and "they make up O(2)" in text
     assert "search for one form alone" in text
 
