@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from gortho.discovery import Discovery
 from gortho.discovery.classes import LEAST_PROBABILITY
 from gortho.discovery.provenance import Source
+from gortho.discovery.reach import Extrapolated
 from gortho.discovery.spreads import BOOSTS
 from gortho.formulas import Formula
 from gortho.formulas.writing import TEXT, body
@@ -157,6 +159,14 @@ def read_for(
             f"({', '.join(found.names)}): name the right columns by --x"
         )
     return data
+
+
+def predicted(found: Discovery, data: Dataset) -> tuple[np.ndarray, list[str]]:
+    """Predictions for the inputs of a file, and what to say of inputs unlike those of the fit."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", Extrapolated)
+        y = found.predict(data.X, scalars_of(data))
+    return y, [str(w.message) for w in caught if issubclass(w.category, Extrapolated)]
 
 
 @dataclass

@@ -324,7 +324,7 @@ def test_from_file_to_predictions(client, tmp_path):
     assert found.group_name == "O(1,1)" and found.provenance.source.file == "law.csv"
 
     made = client.post(f"/runs/{run}/predictions", json={"file": file}).json()
-    assert made["rows"] == 200
+    assert (made["rows"], made["notes"]) == (200, [])
     table = pd.read_csv(io.BytesIO(client.get(f"/runs/{run}/{made['file']}").content))
     np.testing.assert_allclose(table["y"], found.predict(frame), rtol=1e-12)
     np.testing.assert_allclose(table["y"], frame["y"], atol=1e-6)

@@ -479,6 +479,13 @@ def test_predict_finds_the_columns_of_the_run(tmp_path, run):
     assert np.allclose(read_back(tmp_path / "q.npz"), expected, rtol=1e-9)
 
 
+def test_predict_tells_of_inputs_unlike_those_of_the_run(tmp_path, run):
+    path = save(tmp_path / "new.npz", X=inputs(20) * [1000, 1])  # E in MeV
+    result = call("predict", run, path, "--out", tmp_path / "p.npz")
+    assert result.exit_code == 0 and "of 20 samples lie far outside" in result.stderr
+    assert "check units and columns" in result.stderr
+
+
 def test_predict_one_row(tmp_path, run):
     path = save(tmp_path / "one.npz", X=inputs(1))
     assert call("predict", run, path, "--out", tmp_path / "p.npz").exit_code == 0

@@ -98,14 +98,14 @@ def _answer(found: Any) -> dict[str, Any]:
 
 def predict(watch: Watch, *, run: str, file: str, out: str, decimal: str) -> dict[str, Any]:
     """Predict for the rows of a file, to a file."""
-    from gortho.runs import load, probabilities, read_for, scalars_of, target_columns
+    from gortho.runs import load, predicted, probabilities, read_for, target_columns
     from gortho.samples import write
 
     found = load(run)
     data = read_for(found, Path(file), targets=False, decimal=decimal)
-    y = found.predict(data.X, scalars_of(data))
+    y, beyond = predicted(found, data)
     write(out, y, target_columns(found), probabilities(found, data))
-    return {"rows": len(y)}
+    return {"rows": len(y), "notes": beyond}
 
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {"look": look, "discover": discover, "predict": predict}

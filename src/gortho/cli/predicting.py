@@ -26,13 +26,13 @@ def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
     Columns are those that the run was made with, unless given. Tables of predictions have the columns of the target
     in the run, or y, or y_0, y_1, ...; files of arrays have y. For classes, y is the most probable class, and
     p_CLASS are the probabilities. A run whose verdict is not FOUND predicts with its best form, with a warning, and
-    the exit code is 0.
+    the exit code is 0. Inputs far outside those of the run get a note: their predictions are extrapolated.
 
     \b
     Example:
       gortho predict run new.csv --out predictions.csv
     """
-    from gortho.runs import load, probabilities, read_for, scalars_of, target_columns
+    from gortho.runs import load, predicted, probabilities, read_for, target_columns
     from gortho.samples import DataError, check_writable, write
 
     if check_writable(out).resolve() == file.resolve():
@@ -40,8 +40,8 @@ def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
     found = load(run)
     _warn(found)
     data = read_for(found, file, targets=False, **columns)
-    y = found.predict(data.X, scalars_of(data))
-    for notice in data.notices:
+    y, beyond = predicted(found, data)
+    for notice in [*data.notices, *beyond]:
         click.echo(f"note: {as_options(notice)}", err=True)
     write(out, y, target_columns(found), probabilities(found, data))
     click.echo(f"{len(y)} predictions in {out}")

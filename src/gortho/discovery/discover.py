@@ -28,7 +28,7 @@ from gortho.discovery.law import with_formula
 from gortho.discovery.outliers import SEARCHES, outlier_notices, outliers, with_ruling, without_outliers
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Kind, Parts, committee, final_predictor
-from gortho.discovery.result import Discovery
+from gortho.discovery.result import Discovery, with_reach
 from gortho.discovery.search import Interrupted, as_good
 from gortho.discovery.settings import Settings
 from gortho.discovery.several import discover_several
@@ -160,16 +160,17 @@ def discover(
         return Discovery(Verdict.UNDERDETERMINED, *refusal, 0.0, notices=tuple(notices), **about)
     if len(set(dims)) > 1:
         with one_thread():
-            return discover_several(
+            found = discover_several(
                 samples, asked, dims, settings or Settings(), seed, clock, notices, tolerance
             )
+        return with_reach(found, samples)
     kind = Errors.ABSOLUTE if samples.classes else as_errors(errors)  # labels are right or wrong
     with one_thread(), watched(watch) as watch:
         posed = Posed.of(samples, seed, known, whole=len(samples) == len(X))
         found = _discover(
             samples, posed, kind, settings or Settings(), seed, clock, watch, notices, tolerance, asked
         )
-    return replace(found, columns=frame_columns(X))
+    return replace(with_reach(found, samples), columns=frame_columns(X))
 
 
 def _until_interrupted(find: Callable[[Posed], FoundForm], posed: Posed) -> tuple[FoundForm, bool]:

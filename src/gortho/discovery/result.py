@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from gortho.discovery import display, symbolic, words
 from gortho.discovery.classes import LEAST_PROBABILITY
 from gortho.discovery.defect import Defect
 from gortho.discovery.provenance import Provenance, Restart
+from gortho.discovery.reach import Extrapolated, Reach, collected
 from gortho.discovery.verdict import Evidence, Verdict
 from gortho.discovery.violation import Violation
 from gortho.discovery.wider.value import Wider
@@ -27,6 +28,7 @@ from gortho.report.data import Peer
 from gortho.report.words import spoken
 from gortho.samples.door import as_tuples, by_name, split_scalars
 from gortho.samples.spaces import are_spaces, side_by_side
+from gortho.samples.values import Samples
 from gortho.skew import SkewForm
 from gortho.symmetry import Symmetry
 from gortho.testing import equivariance_error
@@ -59,6 +61,7 @@ class Discovery:
         violation: what a broken law does instead, where it is broken beyond doubt.
         wider: the symmetry in place of O(A), where the data respects another one (M15, M16, M17).
         formula: the law for y, where there is a short one: ``print(found.formula)``.
+        reach: the ranges of the invariants that the predictor was fitted to; far outside, `predict` warns.
     """
 
     verdict: Verdict
@@ -86,6 +89,7 @@ class Discovery:
     violation: Violation | None = None
     wider: Wider | None = None
     formula: Formula | None = None
+    reach: Reach | None = None
 
     @property
     def form(self) -> QuadraticForm | None:
@@ -206,7 +210,12 @@ class Discovery:
         X = side_by_side(X)[0] if are_spaces(X) else X
         points = as_tuples(by_name(X, self.names, self.columns, net.points))
         point, sample = split_scalars(scalars, points.shape[1] if points.ndim == 3 else 1)
-        return predict(net, points, point, sample).numpy()
+        with collected(net) as pieces:
+            values = predict(net, points, point, sample).numpy()
+        beyond = "" if self.reach is None else self.reach.warning(torch.cat(pieces))
+        if beyond:
+            warnings.warn(beyond, Extrapolated, stacklevel=3)
+        return values
 
     def equivariance_error(self, X: Any, scalars: Any = None, max_boost: float = 1.0, seed: int = 0) -> float:
         """Relative equivariance error of the predictor on given inputs, in float64."""
@@ -315,3 +324,8 @@ class Discovery:
         from gortho.discovery.exporting import export
 
         return export(self._network(), Path(path))
+
+
+def with_reach(found: Discovery, samples: Samples) -> Discovery:
+    """The discovery with how far these samples reach, if it can predict."""
+    return found if found.network is None else replace(found, reach=Reach.of(found.network, samples))

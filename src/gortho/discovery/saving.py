@@ -28,7 +28,7 @@ FILE = "discovery.json"
 #: Bytes that must be free before a search whose run is to be saved: more than a run takes.
 ROOM = 20_000_000
 #: Fields that runs of this format need not have: they came later.
-LATER = {"formula"}
+LATER = {"formula", "reach"}
 #: Parts of a stored network that follow from the form.
 DERIVED = ("form.", "net.form.", "back")
 

@@ -56,7 +56,8 @@ async function predict(file, name) {
   say("predict-state", `Predicting for ${name} …`);
   const { run, decimal } = current;
   const made = await ask("POST", `/runs/${run}/predictions`, { file, decimal });
-  say("predict-state", `${count(made.rows, "prediction")} for ${name}.`);
+  const notes = made.notes.map((note) => ` Note: ${note}.`).join("");
+  say("predict-state", `${count(made.rows, "prediction")} for ${name}.${notes}`);
   $("get-predictions").href = `/runs/${run}/${made.file}`;
   $("get-predictions").hidden = false;
   $("get-predictions").focus();
