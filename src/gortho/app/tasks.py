@@ -18,12 +18,14 @@ Watch = Callable[[str, float, str], None]
 RUN, ZIP, REPORT = "run", "run.zip", "report.html"
 #: The stage after which nothing is stopped any more: there is an answer.
 WRITING = "writing"
+#: The task that needs neither torch nor scikit-learn, which take seconds to load.
+LOOK = "look"
 STOPPED = "Stopped before there was a result."
 
 
 def look(watch: Watch, *, file: str, decimal: str) -> dict[str, Any]:
     """The columns of a file."""
-    from gortho.samples.look import look as look_at  # without torch, which takes seconds to import
+    from gortho.samples.look import look as look_at
 
     return dataclasses.asdict(look_at(file, decimal=decimal))
 
@@ -108,4 +110,4 @@ def predict(watch: Watch, *, run: str, file: str, out: str, decimal: str) -> dic
     return {"rows": len(y), "notes": beyond}
 
 
-TASKS: dict[str, Callable[..., dict[str, Any]]] = {"look": look, "discover": discover, "predict": predict}
+TASKS: dict[str, Callable[..., dict[str, Any]]] = {LOOK: look, "discover": discover, "predict": predict}

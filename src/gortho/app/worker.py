@@ -18,7 +18,7 @@ import warnings
 from typing import Any
 
 from gortho.app.asked import as_fields
-from gortho.app.tasks import STOPPED, TASKS, WRITING
+from gortho.app.tasks import LOOK, STOPPED, TASKS, WRITING
 
 
 def main() -> None:
@@ -38,7 +38,8 @@ def main() -> None:
     # what a server in the background inherits is to ignore Ctrl-C, and with it the stop button
     signal.signal(signal.SIGINT, signal.default_int_handler)
     task = json.loads(sys.stdin.readline())
-    _import()  # an interruption that meets an import may be lost in it
+    if task["task"] != LOOK:
+        _import()  # an interruption that meets an import may be lost in it
     try:
         threading.Thread(target=_listen, daemon=True).start()
         with warnings.catch_warnings():
