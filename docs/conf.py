@@ -1,5 +1,6 @@
 """Configuration of the site: `make docs` builds it into docs/_build/html, with warnings as errors."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -65,6 +66,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "min_reported_time": 1e9,
     "write_computation_times": False,
+    "parallel": os.cpu_count() or 1,
 }
 
 # Pictures of the theory page
