@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test coverage explore lint docs dist clean
+.PHONY: demo test slow coverage explore lint docs dist clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml constraints.txt
@@ -21,6 +21,9 @@ lint: .venv/ready
 
 test: .venv/ready lint  ## lint, types, doctests and all tests that take seconds
 	$(BIN)/python -m pytest src tests -m 'not slow' -n auto --dist worksteal
+
+slow: .venv/ready  ## the tests that `make test` leaves out: whole discoveries, examples, tables; for a night
+	$(BIN)/python -m pytest tests -m slow -n auto --dist worksteal
 
 coverage: .venv/ready  ## the same tests without lint, and which lines of src they run; the studies are not counted
 	$(BIN)/python -m pytest src tests -m 'not slow' -n auto --dist worksteal --cov=gortho --cov-report=term:skip-covered

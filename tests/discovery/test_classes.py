@@ -201,6 +201,7 @@ def test_a_figure_and_a_report_of_classes(three, tmp_path):
     assert 'id="confusion"' in page and 'id="reliability"' in page and 'id="scatter"' not in page
 
 
+@pytest.mark.slow
 def test_a_rare_class():
     x, _, form = labelled(3_000, 23)
     q = values(x, form) + 0.02 * np.random.default_rng(0).logistic(size=3_000)
@@ -210,6 +211,7 @@ def test_a_rare_class():
     assert 0.02 < found.predict(x).mean() < 0.08
 
 
+@pytest.mark.slow
 def test_sharp_classes_of_pairs_of_vectors_with_numbers_for_names():
     x, codes, form = labelled(2_000, 24, sharp=0.02, shape=(2,))
     found = gortho.discover(x, 2 * codes + 5, output="class", settings=SMALL)
@@ -217,6 +219,7 @@ def test_sharp_classes_of_pairs_of_vectors_with_numbers_for_names():
     assert found.classes == (5, 7) and found.predict(x[:3]).dtype.kind == "i"
 
 
+@pytest.mark.slow
 def test_sets_of_vectors():
     """The class of a set depends on the square of its sum; the order of its points does not count."""
     random, form = np.random.default_rng(25), hidden(25)
@@ -237,6 +240,7 @@ def test_scalars_count():
     assert (found.predict(x, bound) == labels).mean() > 0.85
 
 
+@pytest.mark.slow
 def test_samples_without_weight_do_not_count():
     """Half of the labels are those of another form, with next to no weight."""
     x, codes, form = labelled(3_000, 27)
@@ -269,6 +273,7 @@ def test_classes_with_a_direction_have_no_form(seed):
     assert found.verdict is Verdict.NONE and found.defect.low > 0.05 and found.form is None
 
 
+@pytest.mark.slow
 def test_bounds_that_are_nearly_quadratic_are_told_apart():
     """Cubes of |x|: an ellipsoid comes near, and log losses near chance's own show that it is not the bound."""
     random = np.random.default_rng(33)

@@ -240,7 +240,14 @@ def test_singular_forms_are_told_as_such():
     assert "singular" in found.reason
 
 
-@pytest.mark.parametrize("kind", ["taxicab", "quartic", "permutation", "network", "noise"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "taxicab",
+        "noise",
+        *(pytest.param(k, marks=pytest.mark.slow) for k in ("quartic", "permutation", "network")),
+    ],
+)
 def test_no_form_is_never_found(kind):
     task = formless(kind, n=3, samples=1_000, seed=3)
     found = gortho.discover(task.x, task.y, settings=SMALL)
@@ -422,6 +429,7 @@ def test_liegg_finds_the_algebra_of_a_clean_law():
     assert form_of_generators(form.group().algebra()).algebra_distance(form) < 1e-9
 
 
+@pytest.mark.slow
 def test_a_hundred_samples_of_four_vectors_are_few_but_no_error():
     """Too few for neurons at the end of the search."""
     x = normal(104, 4, 4, seed=4)
