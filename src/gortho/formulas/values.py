@@ -144,7 +144,7 @@ class Quantities:
             moved = np.einsum("zia,iba->zib", moved, symmetry.frames.numpy())
         fixed = np.broadcast_to(symmetry.directions.numpy(), (len(x), *symmetry.directions.shape))
         self.vectors = np.concatenate([moved, fixed], 1)
-        forms = [form.matrix.numpy() for form in symmetry.forms]
+        forms = [_filled(form.matrix.numpy(), symmetry.n) for form in symmetry.forms]
         spaces = [*(symmetry.apart or [0] * x.shape[1]), *[0] * len(symmetry.directions)]
         self.A = forms[0]
         self.lowered = np.stack([self.vectors[:, i] @ forms[s] for i, s in enumerate(spaces)], 1)
@@ -188,6 +188,11 @@ class Quantities:
                 value = value * self.factor(factor)[:, None]
             total = total + value
         return np.asarray(total)
+
+
+def _filled(A: np.ndarray, n: int) -> np.ndarray:
+    """A form of vectors that are filled up with zeros to n components."""
+    return np.pad(A, (0, n - len(A)))
 
 
 @dataclass(frozen=True)
@@ -274,7 +279,9 @@ class Formula:
     def __call__(self, X: Any, scalars: Any = None) -> np.ndarray:
         """Its values ``(N, …)`` for inputs as in `discover`."""
         from gortho.samples.door import as_tuples, by_name, split_scalars
+        from gortho.samples.spaces import are_spaces, side_by_side
 
+        X = side_by_side(X)[0] if are_spaces(X) else X
         forms = self.symmetry.forms
         names = forms[0].names if forms else self.coordinates[: self.symmetry.n]
         points = np.asarray(as_tuples(by_name(X, names, self.coordinates, self.points)), float)

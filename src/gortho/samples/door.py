@@ -141,7 +141,7 @@ def _check_index(X: Any, y: Any) -> None:
             raise DataError("X and y have the same labels of rows in another order: give y.loc[X.index]")
 
 
-def _names(names: Sequence[str] | None, columns: Sequence[str]) -> list[str] | None:
+def as_names(names: Sequence[str] | None, columns: Sequence[str]) -> list[str] | None:
     """Names of the coordinates as given, or else those of the columns; each only once."""
     given = names.split(",") if isinstance(names, str) else [] if names is None else list(names)
     told = [str(name).strip() if isinstance(names, str) else str(name) for name in given]
@@ -171,7 +171,7 @@ def enter(
     points = raw.shape[1] if raw.ndim == 3 else 1
     given = split_scalars(scalars, points)
     _check_index(X, y)
-    names = _names(names, frame_columns(X) if raw.ndim == 2 else ())
+    names = as_names(names, frame_columns(X) if raw.ndim == 2 else ())
     classes: tuple[Any, ...] = ()
     if output == "class":
         y, classes = as_labels(as_given(y))

@@ -58,8 +58,8 @@ def symmetry_out(posed: Posed, claim: Claim, theta: Tensor) -> Symmetry:
     if claim.skew or claim.unitary:
         skew = skew_out(posed.frame, forms[-1], posed.given.train.names)
     if posed.frames:
-        names = posed.given.train.names
-        quadratic = [f.form_out(A[: f.n, : f.n], names[: f.n]) for f, A in zip(posed.frames, forms)]
+        named = zip(posed.frames, forms, posed.names)
+        quadratic = [f.form_out(A[: f.n, : f.n], names) for f, A, names in named]
     else:
         quadratic = [posed.out(A) for A in forms[: claim.forms]]
     return Symmetry(

@@ -62,7 +62,9 @@ class Wider:
 
     def lines(self, factor: float = 1.0) -> list[str]:
         """What is to be said beside the name, errors times a factor."""
-        found = [f"{self.claim}: vectors of {' and '.join(map(str, self.symmetry.dims))} components"]
+        found = [
+            f"{self.claim}: vectors of {listed([str(d) for d in self.symmetry.dims])} components, {self._named()}"
+        ]
         if self.explains is not None:
             share = f"explains {percent(self.explains)} of the variance more than O(A) alone"
             found = [f"{self.claim}: {share}"]
@@ -105,6 +107,11 @@ class Wider:
             return f"{form} (error bars not computed)"
         bars = with_halves(form.eigenvalues.numpy(), factor * np.array(self.form_errors[space][1]))
         return f"{form.law(2, half)}   [{form.group_name}], eigenvalues (± 95 %): {bars}"
+
+    def _named(self) -> str:
+        """The coordinates of each kind of vector."""
+        forms = enumerate(self.symmetry.forms)
+        return listed([f"({', '.join(form.names)}) of {self._vectors(place)}" for place, form in forms])
 
     def _vectors(self, space: int) -> str:
         return listed([f"x{i + 1}" for i, other in enumerate(self.symmetry.spaces) if other == space])
