@@ -241,14 +241,22 @@ def constant_columns(samples: Samples) -> list[str]:
     return [f"{name} is {float(v):.6g}" for name, v, same in zip(samples.names, high, fixed) if same]
 
 
+def _one_coordinate(name: str, points: int) -> tuple[str, str]:
+    """What a form means in one dimension: reason and advice."""
+    of = f"{name}²" if points == 1 else f"products of the {points} numbers {name}"
+    return (
+        f"One coordinate has one quadratic form only, {name}², so there is none to find. Its group is "
+        f"{name} → ±{name}: numbers y respect it if they are functions of {of}, the same at {name} and at -{name}.",
+        f"If {name} is a component of a vector, give its other components, too. If it is not, there is no form to look "
+        f"for: fit y as a function of {name}.",
+    )
+
+
 def hopeless(samples: Samples) -> tuple[str, str] | None:
     """Samples that no method could learn a form from: reason and advice."""
     n, names = samples.n, samples.names
     if n < 2:
-        return (
-            "With one coordinate every even function respects the same form.",
-            "Give vectors of two or more coordinates.",
-        )
+        return _one_coordinate(names[0], samples.points)
     if len(samples) < MIN_SAMPLES:
         return (
             f"{len(samples)} samples are too few to fit a predictor and to test it on others.",
