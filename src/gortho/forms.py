@@ -258,7 +258,7 @@ class QuadraticForm(MatrixForm):
             half = torch.as_tensor(half_widths)
             left_out = (size <= half) & (size < SMALL_TERM * largest)
             # Of many entries that are zero, a few are beyond their intervals by chance.
-            left_out |= mixes_little & (size <= BY_CHANCE * half)
+            left_out |= mixes_little & ((size <= BY_CHANCE * half) | half.isnan())
         left_out |= size < min(self.tolerance, ZERO_TOLERANCE) * largest  # rounding, not eigenvalues
         pairs = [(i, j) for i, j in torch.triu_indices(self.n, self.n).T.tolist() if not left_out[i, j]]
         return [(i, j, float(A[i, j]) * (1 if i == j else 2)) for i, j in pairs]

@@ -102,7 +102,7 @@ def _eigenvalues(found: Discovery) -> str:
     values = np.where(np.abs(values) < found.candidate.tolerance * np.abs(values).max(), 0.0, values)
     if found.eigenvalue_errors is not None:
         half = found.interval_factor * found.eigenvalue_errors
-        if np.isfinite(half).all():
+        if np.isfinite(half).any():  # those of a convention are not numbers
             return f"eigenvalues (± 95 %): {with_halves(values, half)}"
     told = ", ".join(with_interval(float(value), math.nan)[0] for value in values).replace("−", "-")
     return f"eigenvalues: {told} (error bars not computed)"

@@ -19,6 +19,7 @@ from gortho.discovery.twins import Comparison
 from gortho.discovery.verdict import Evidence, Verdict, confidence
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.claims import angles
+from gortho.discovery.wider.conventions import without_open
 from gortho.discovery.wider.fit import certificate
 from gortho.discovery.wider.search import End
 from gortho.discovery.wider.skew import skew_errors, skew_out
@@ -91,6 +92,8 @@ def wider_answer(
     exact, skew = end.degree is not None, symmetry.skew
     candidate, entry, eigen = None, None, None
     errors = _form_errors(posed, claim, symmetry, matrices, exact)
+    if claim.directions:
+        errors = [without_open(symmetry, errors[0][0])]
     if symmetry.forms:
         candidate = symmetry.form_of(claim.output_space)
         entry, eigen = errors[claim.output_space]
