@@ -68,6 +68,9 @@ def with_formula(
         return replace(found, provenance=provenance, notices=(*found.notices, NONE))
     if plain.convention:
         found = with_form_of(found, symmetry, plain.convention)
+    if found.entry_errors is not None:
+        halves = found.interval_factor * found.entry_errors
+        formula = replace(formula, form_halves=tuple(map(tuple, halves.tolist())))
     return replace(found, provenance=provenance, formula=formula)
 
 

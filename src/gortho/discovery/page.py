@@ -81,7 +81,7 @@ def report_data(found: Discovery) -> ReportData:
         advice=found.advice,
         confidence=found.confidence,
         confidence_note=CONFIDENCE_NOTE,
-        law=found.law(digits=3),
+        law=found.law(),
         formula=None if found.formula is None else _formula(found.formula),
         names=list(found.names),
         group_name=spoken(found.group_name or found.group_of_law),

@@ -210,6 +210,7 @@ class Formula:
         rivals: terms that do as well in place of one, as far as these samples tell: "log⟨x,x⟩ for √⟨x,x⟩".
         left_out, samples: of so many samples that it could be fitted to, those that are far from it do not count.
         far: of so many held-out samples, those far from formula and predictor are not in the two shares.
+        form_halves: half 95 % intervals of the form's entries, where they are known.
         which: where those that were left out of the fit, and of the shares, stand; "" where that is not known.
 
     >>> from gortho import QuadraticForm
@@ -235,6 +236,7 @@ class Formula:
     samples: int = 0
     far: tuple[int, int] = (0, 0)
     which: tuple[str, str] = ("", "")
+    form_halves: tuple[tuple[float, ...], ...] = ()
 
     @property
     def within(self) -> bool:

@@ -58,7 +58,7 @@ class Wider:
             text += f" ({', '.join(f'x{i + 1}' for i in self.axial)} axial)"
         return text + (", with an axial output" if self.odd else "")
 
-    def law(self, digits: int = 2, factor: float = 1.0) -> str:
+    def law(self, digits: int | None = None, factor: float = 1.0) -> str:
         """The skew form as a formula, without small terms whose interval holds zero; "" where there is none."""
         skew = self.symmetry.skew
         return "" if skew is None else skew.law(digits, factor * np.array(self.skew_errors))
@@ -67,7 +67,7 @@ class Wider:
         """What is to be said beside the name, errors times a factor."""
         if self.explains is None:
             dims = listed([str(d) for d in self.symmetry.dims])
-            found = [f"{self.claim}: vectors of {dims} components, {self._named()}"]
+            found = [f"{self.claim}: vectors of {dims} components{self._named()}"]
         else:
             share = f"explains {percent(self.explains)} of the variance more than O(A) alone"
             found = [f"{self.claim}: {share}"]
@@ -109,7 +109,7 @@ class Wider:
         if half is None:
             return f"{form} (error bars not computed)"
         bars = with_halves(form.eigenvalues.numpy(), factor * np.array(self.form_errors[space][1]))
-        return f"{form.law(2, half)}   [{form.group_name}], eigenvalues (± 95 %): {bars}"
+        return f"{form.law(None, half)}   [{form.group_name}], eigenvalues (± 95 %): {bars}"
 
     def _along(self) -> str:
         """What the directions leave open."""
@@ -118,9 +118,13 @@ class Wider:
         return "the directions b1, b2, … the form is open: A + Σ t_ij (Abi)(Abj)ᵀ"
 
     def _named(self) -> str:
-        """The coordinates of each kind of vector."""
+        """The coordinates of each kind of vector, where there are several."""
+        if not self.symmetry.spaces:
+            return ""
         forms = enumerate(self.symmetry.forms)
-        return listed([f"({', '.join(form.names)}) of {self._vectors(place)}" for place, form in forms])
+        return ", " + listed(
+            [f"({', '.join(form.names)}) of {self._vectors(place)}" for place, form in forms]
+        )
 
     def _vectors(self, space: int) -> str:
         return listed([f"x{i + 1}" for i, other in enumerate(self.symmetry.spaces) if other == space])
