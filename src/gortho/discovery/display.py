@@ -158,7 +158,7 @@ def as_html(found: Any) -> str:
         rows.append(f"<p>{label}: {html.escape(law)} [{html.escape(found.group_of_law)}]</p>")
     if found.formula is not None:
         first, *more = found.formula.lines()
-        told = [first, *where(found.formula), *more]
+        told = [first, *where(found), *more]
         rows.append("<p>formula: " + "<br>".join(map(html.escape, told)) + "</p>")
     if found.candidate is not None:
         rows.append(_matrix("A", found.candidate.matrix.numpy(), _half(found), found.names))
