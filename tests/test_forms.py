@@ -209,11 +209,21 @@ def test_law_keeps_small_terms_of_mixed_units():
     assert QuadraticForm([[1, 1e-12], [1e-12, 1e-12]]).law() == "q(x) = 1.41 x0²"
 
 
+def test_numbers_of_a_law_have_the_digits_that_their_intervals_leave():
+    form, half = (
+        QuadraticForm([[1.0, 0.5], [0.5, -1.0]], ["t", "x"]),
+        np.array([[3e-4, 0.02], [0.02, np.nan]]),
+    )
+    assert form.law(half_widths=half) == "q(x) = 0.8944 t² + 0.89 t·x - 0.89 x²"
+    assert form.law(3, half) == "q(x) = 0.894 t² + 0.894 t·x - 0.894 x²"
+    assert form.law(half_widths=0 * half) == form.law() == "q(x) = 0.89 t² + 0.89 t·x - 0.89 x²"
+
+
 def test_law_leaves_out_what_may_be_zero():
     form = QuadraticForm([[1, 0.02, 0], [0.02, 0.03, 0], [0, 0, -1]])
     half = torch.full((3, 3), 0.01)
     shown = form.law()
-    assert shown.count("x1²") == 1 and form.law(half_widths=half) == shown
+    assert shown.count("x1²") == 1 and form.law(2, half) == shown
     assert "x1" not in form.law(half_widths=5 * half)
     assert form.law(half_widths=500 * half).count("²") == 2  # large terms stay, settled or not
 

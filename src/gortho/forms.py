@@ -23,6 +23,10 @@ from gortho.immutable import ZERO_TOLERANCE, MatrixForm
 if TYPE_CHECKING:
     from gortho.groups import OrthogonalGroup
 
+#: A number whose error is below this share of it is written without it, to six digits at most.
+NO_ERROR = 1e-5
+DIGITS = 6
+
 #: A mixed term smaller than this fraction of √|A_ii A_jj|, which no choice of units changes, is not printed …
 NO_MIXING = 2.5e-3
 #: … nor, where its error is known, one that may be zero and is below this fraction of the largest.
@@ -231,11 +235,13 @@ class QuadraticForm(MatrixForm):
 
     # Printing
 
-    def law(self, digits: int = 2, half_widths: Any = None) -> str:
+    def law(self, digits: int | None = None, half_widths: Any = None) -> str:
         """The form as a formula, without the terms that are zero as far as is known.
 
         Coefficients of order one have so many decimals, smaller ones as many significant digits and one more: units
-        may make them small, but not unimportant. With ``half_widths`` (n, n) of the entries' intervals, small terms
+        may make them small, but not unimportant. Without ``digits``, they have those that their intervals leave, and
+        two decimals where these are not known or next to nothing.
+        With ``half_widths`` (n, n) of the entries' intervals, small terms
         whose interval holds zero are left out, and mixed terms that are small in any units if one of twice the width
         does; without, all of these.
 
@@ -244,7 +250,7 @@ class QuadraticForm(MatrixForm):
         >>> QuadraticForm([[1, 1e-5], [1e-5, 0.001]], names=["mm", "m"]).law()
         'q(x) = 1.41 mm² + 0.00141 m²'
         """
-        return f"q(x) = {added_up(self.terms(half_widths), self.names, '·', digits)}"
+        return f"q(x) = {added_up(self.terms(half_widths), self.names, '·', digits, half_widths)}"
 
     def terms(self, half_widths: Any = None) -> list[tuple[int, int, float]]:
         """The terms c x_i x_j of the law, i ≤ j, as (i, j, c), without those that `law` leaves out."""
@@ -258,14 +264,20 @@ class QuadraticForm(MatrixForm):
             half = torch.as_tensor(half_widths)
             left_out = (size <= half) & (size < SMALL_TERM * largest)
             # Of many entries that are zero, a few are beyond their intervals by chance.
-            left_out |= mixes_little & (size <= BY_CHANCE * half)
+            left_out |= mixes_little & ((size <= BY_CHANCE * half) | half.isnan())
         left_out |= size < min(self.tolerance, ZERO_TOLERANCE) * largest  # rounding, not eigenvalues
         pairs = [(i, j) for i, j in torch.triu_indices(self.n, self.n).T.tolist() if not left_out[i, j]]
         return [(i, j, float(A[i, j]) * (1 if i == j else 2)) for i, j in pairs]
 
 
-def added_up(terms: Sequence[tuple[int, int, float]], names: Sequence[str], times: str, digits: int) -> str:
-    """Terms c x_i x_j as text.
+def added_up(
+    terms: Sequence[tuple[int, int, float]],
+    names: Sequence[str],
+    times: str,
+    digits: int | None = None,
+    half_widths: Any = None,
+) -> str:
+    """Terms c x_i x_j as text; mixed ones stand for two entries, and have twice their half widths.
 
     >>> added_up([(0, 0, 1.0), (0, 1, -2.5)], ["a", "b"], "·", 2)
     '1.00 a² - 2.50 a·b'
@@ -274,7 +286,13 @@ def added_up(terms: Sequence[tuple[int, int, float]], names: Sequence[str], time
     for i, j, value in terms:
         sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
         one, other = (set_off(names[k]) for k in (i, j))
-        text += f"{sign}{coefficient(abs(value), digits)} {f'{one}²' if i == j else f'{one}{times}{other}'}"
+        half = (
+            math.nan
+            if digits is not None or half_widths is None
+            else float(half_widths[i][j]) * (1 + (i != j))
+        )
+        written = coefficient(abs(value), 2 if digits is None else digits, half)
+        text += f"{sign}{written} {f'{one}²' if i == j else f'{one}{times}{other}'}"
     return text
 
 
@@ -287,13 +305,39 @@ def set_off(name: str) -> str:
     return name if WORD.fullmatch(name) else f"({name})"
 
 
-def coefficient(value: float, digits: int) -> str:
+def coefficient(value: float, digits: int, half: float = math.nan) -> str:
     """A positive number with so many decimals if its order is one, else with one more significant digit than that.
+
+    Where half of its interval is known, and more than rounding, it has the digits that this leaves.
 
     >>> [coefficient(value, 2) for value in (1.414, 0.849, 0.178, 0.00173, 1.73e-6, 1e25)]
     ['1.41', '0.85', '0.178', '0.00173', '1.73e-06', '1.00e+25']
     """
+    if math.isfinite(half) and half > NO_ERROR * value:
+        return number(value, half)
     order = math.log10(value)
     if not -4 <= order < 7:
         return f"{value:.{digits}e}"
     return f"{value:.{digits if order > -0.5 else digits - math.floor(order)}f}"
+
+
+def number(value: float, half: float = math.nan) -> str:
+    """A number to the last digit that its error leaves, or to six digits without the zeros at their end.
+
+    >>> number(0.5), number(0.49871, 0.003), number(1234567.8, 2e4), number(-2.2e-7, 1e-8), number(1 / 3)
+    ('0.50', '0.499', '1230000', '-2.2e-07', '0.333333')
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    order = math.floor(math.log10(abs(value)))
+    if not math.isfinite(half) or half <= NO_ERROR * abs(value):
+        if not -4 <= order < DIGITS:
+            return re.sub(r"(\.\d*?)0+e", r"\1e", f"{value:.{DIGITS - 1}e}").replace(".e", "e")
+        digits, _, decimals = f"{value:.{max(0, DIGITS - 1 - order)}f}".partition(".")
+        return f"{digits}.{decimals.rstrip('0').ljust(2, '0')}" if decimals else digits
+    half = float(f"{half:.0e}")  # as it is written
+    last = min(math.floor(math.log10(half)), order)
+    rounded = round(value, -last)
+    if not -4 <= order < DIGITS + 1:
+        return f"{rounded:.{max(0, order - last)}e}"
+    return f"{rounded:.{max(0, -last)}f}"

@@ -80,7 +80,7 @@ class MatrixForm(Immutable):
         """The name of the group of linear maps that leave the form alone."""
         raise NotImplementedError
 
-    def law(self, digits: int = 2, half_widths: Any = None) -> str:
+    def law(self, digits: int | None = None, half_widths: Any = None) -> str:
         """The form as a formula."""
         raise NotImplementedError
 

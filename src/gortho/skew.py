@@ -114,7 +114,7 @@ class SkewForm(MatrixForm):
         pairs = torch.triu_indices(self.n, self.n, 1).T.tolist()
         return [(i, j, float(omega[i, j])) for i, j in pairs if not left_out[i, j]]
 
-    def law(self, digits: int = 2, half_widths: Any = None) -> str:
+    def law(self, digits: int | None = None, half_widths: Any = None) -> str:
         """The form as a formula, where x_i∧x_j stands for x_i y_j - x_j y_i; small terms as in `QuadraticForm.law`.
 
         >>> SkewForm.canonical(4).law()

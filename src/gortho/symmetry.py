@@ -24,15 +24,15 @@ from gortho.symplectic import SymplecticGroup, UnitaryGroup
 
 
 class Symmetry(Immutable):
-    """The group that a law keeps: x ↦ c + g(x - c), with g in O(A) or SO(A) and g s = s for fixed directions s.
+    """The group that a law keeps: x ↦ c + g(x - c), with g in O(A) or SO(A) and g b = b for fixed directions b.
 
     Args:
         forms: a `QuadraticForm` or matrix, or several, one for each kind of vector; None with a skew form alone.
             Where their dimensions differ, shorter vectors are filled up with zeros (`gortho.samples.side_by_side`).
         spaces: with several forms, the number of the form of each vector of a sample: ``[0, 0, 1]``.
         special: only maps with det g = 1, which keep left and right apart: SO(A).
-        directions: fixed vectors s ``(d, n)``, independent of each other. Their lengths and signs mean nothing, and
-            are chosen here: |s| = 1, first component that is not zero positive.
+        directions: fixed vectors b ``(d, n)``, independent of each other. Their lengths and signs mean nothing, and
+            are chosen here: |b| = 1, first component that is not zero positive.
         origin: the fixed point c ``(n,)``; None for zero.
         skew: a `SkewForm` or skew matrix ω that is kept, too. Alone it gives Sp(ω), beside a compatible form a unitary
             group.

@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 import gortho
-from gortho import cli, progress, runs
+from gortho import Discovery, cli, progress, runs
 from gortho.samples import read, write
 from gortho.studies.tasks import synthetic
 
@@ -929,6 +929,16 @@ def test_vectors_of_different_sizes(tmp_path):
     told = ["--x", "rx,ry,rz,u,v", "--y", "energy"]
     done = call("discover", file, *told, "--dims", "3,2", "--save", run, "--quiet")
     assert done.exit_code == 0 and "O(3) on x1, O(1,1) on x2" in done.stdout
+    assert "rx²" in done.stdout and "u²" in done.stdout and "(u, v) of x2" in done.stdout
+    formula = Discovery.load(run).formula
+    assert formula is not None and f"formula: {formula}" in done.stdout and formula.holds
+    kinds = [table[["rx", "ry", "rz"]], table[["u", "v"]]]
+    assert np.allclose(formula(kinds), pd.read_csv(file).energy, atol=1e-3)
+    law = formula.sympy()
+    assert {s.name for s in law.free_symbols} == {*table.columns}
+    assert float(law.subs({s: table.loc[0, s.name] for s in law.free_symbols})) == pytest.approx(
+        float(formula(kinds)[0])
+    )
     assert call("predict", run, file, "--out", out).exit_code == 0
     y = pd.read_csv(file).energy
     assert np.abs(pd.read_csv(out).energy - y).max() < 1e-4 * y.std()

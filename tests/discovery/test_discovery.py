@@ -271,7 +271,7 @@ def test_a_form_the_data_does_not_see_is_underdetermined(noise):
     ("x", "y", "word"),
     [
         (normal(100, 3), torch.ones(100), "constant"),
-        (normal(100, 1), normal(100), "one coordinate"),
+        (normal(100, 1), normal(100), "x0 → ±x0: numbers y respect it if they are functions of x0²"),
         (normal(10, 3), normal(10), "10 samples"),
         (normal(100, 1) * torch.tensor([1.0, 2.0, -1.0]), normal(100), "subspace of dimension 1"),
     ],

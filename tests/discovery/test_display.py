@@ -10,6 +10,7 @@ from gortho import QuadraticForm, Settings, Symmetry
 from gortho.discovery.display import symbol
 from gortho.discovery.page import report_data
 from gortho.discovery.wider.value import Wider
+from gortho.discovery.words import named
 from gortho.forms import set_off
 from gortho.formulas.values import Factor, Formula, Monomial, Term
 from gortho.report.data import Peer
@@ -184,3 +185,11 @@ def test_invariants_say_what_they_are_for(found, nothing):
 def test_predict_names_the_place_that_is_missing(found):
     with pytest.raises(ValueError, match=r"x holds 1 value\(s\) .* nan at index \(1, 1\)"):
         found.predict([[1.0, 2.0], [1.0, np.nan]])
+
+
+def test_an_origin_has_the_digits_that_its_errors_leave():
+    about = Symmetry(QuadraticForm.euclidean(2), origin=[0.0014623, -9.81123])
+    law = Formula("y", (Term((Monomial((Factor("power", (1,), (1,)),)),), "", 0.5, 0.01),), about)
+    assert named(law) == ["c is the origin (0.001462, -9.811)"]
+    wider = Wider(about, "an origin", 1.0, origin_errors=(0.01, 0.01))
+    assert named(law, wider, 2.0) == ["c is the origin (0.00, -9.81)"]

@@ -13,11 +13,12 @@ import torch
 import gortho
 from gortho import Discovery, QuadraticForm, Settings, Symmetry
 from gortho.discovery import saving
+from gortho.forms import number
 from gortho.formulas import Factor, Formula, Monomial, Problem, Term, short_formula
 from gortho.formulas.find import told_from_zero
 from gortho.formulas.units import given
 from gortho.formulas.values import EXACT
-from gortho.formulas.writing import TEXT, body, number, without_number
+from gortho.formulas.writing import TEXT, body, without_number
 from gortho.reps import as_rep
 from gortho.runs import labels_of, remembered, summary
 from gortho.samples import Samples, read
@@ -551,3 +552,13 @@ def test_sympy_is_the_formula_to_the_last_digit():
     sympy = pytest.importorskip("sympy")
     computed = sympy.lambdify(sympy.symbols("E px py pz", real=True), found.sympy())(*x.T)
     np.testing.assert_allclose(computed, found.formula(x), rtol=1e-6, atol=1e-6)
+
+
+def test_the_law_in_coordinates_has_the_digits_of_its_errors():
+    form = QuadraticForm(torch.diag(torch.tensor([2.0, 0.5])), ["E", "p"])
+    term = Term((Monomial((Factor("power", (1,), (1,), 0.5),)),), "", 0.7, 0.0007)
+    law = Formula("m", (term,), Symmetry(form), unexplained=1e-4, predictor_unexplained=1e-4)
+    A = form.matrix.numpy()
+    assert f"that is, m = √({0.49 * A[0, 0]:.3f} E² + {0.49 * A[1, 1]:.4f} p²)" in law.lines()
+    wide = replace(law, form_halves=((0.0, 0.0), (0.0, 0.02)))
+    assert f"that is, m = √({0.49 * A[0, 0]:.3f} E² + {0.49 * A[1, 1]:.2f} p²)" in wide.lines()

@@ -143,6 +143,9 @@ def test_rows(alone):
     assert list(written.target) == [row.target for row in alone.rows] and "seconds" not in written
     page = (alone.folder / "table.html").read_text()
     assert 'href="reports/gap.html"' in page and alone.doubt() in page
+    formulas = {row.target: row.formula for row in alone.rows}
+    assert formulas["gap"] in page and formulas["gap"] in str(alone) and not formulas["few"]
+    assert {*written.formula.dropna()} == {formula for formula in formulas.values() if formula}
 
 
 def test_a_row_is_what_discover_says(alone, file):
@@ -150,6 +153,7 @@ def test_a_row_is_what_discover_says(alone, file):
     found = gortho.discover(data[["a", "b"]], data["gap"], settings=TINY)
     row = next(row for row in alone.rows if row.target == "gap")
     assert row.answer["matrix"] == found.candidate.matrix.tolist()
+    assert row.formula == str(found.formula) and row.formula.startswith("gap = ")
     assert (row.law, row.confidence, row.error) == (
         found.law(),
         found.confidence,

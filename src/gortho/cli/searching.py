@@ -188,8 +188,7 @@ def discover(
     X: Any = data.X
     words = labels_of(data)
     if sizes:
-        X, labels = apart(X, sizes), None
-        words.pop("coordinates", None)
+        X = apart(X, sizes)
     found = _search(
         X,
         data.y,

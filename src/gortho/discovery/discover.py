@@ -45,8 +45,9 @@ from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm
 from gortho.progress import watched
 from gortho.reps import Rep
-from gortho.samples.door import enter, frame_columns, hopeless
-from gortho.samples.spaces import are_spaces, side_by_side
+from gortho.samples.called import Labels
+from gortho.samples.door import as_names, enter, frame_columns, hopeless
+from gortho.samples.spaces import are_spaces, coordinates_of, side_by_side, with_coordinates
 from gortho.samples.values import Samples
 from gortho.training.checkpoints import Ended
 
@@ -98,7 +99,7 @@ def discover(
         errors: "absolute" or "relative"; "auto" takes the one that gives the better form on validation data.
         tolerance: a law that is broken by at most this share of its variance still counts as FOUND, approximately.
         set_like: the points of a sample have no order.
-        names: names of the n coordinates.
+        names: names of the n coordinates; of kinds of different dimension, those of each kind, one after another.
         settings: size of the search, see `Settings`.
         time_budget: seconds; the work is reduced to fit (roughly), which may cost certainty.
         max_samples: use a random subset of this many samples if there are more (50,000 by default), with a notice.
@@ -126,9 +127,14 @@ def discover(
     if are_spaces(X):
         if spaces:
             raise ValueError("X is a list of arrays, one for each kind of vector: leave out spaces")
+        columns = [name for part in X for name in frame_columns(part)]
         X, spaces, dims = side_by_side(X)
     if settings is not None and not isinstance(settings, Settings):
         raise TypeError(f"settings is a {type(settings).__name__}: give gortho.Settings(...)")
+    kinds: list[tuple[str, ...]] = []
+    if len(set(dims)) > 1:
+        kinds, each = coordinates_of(as_names(names, columns) or [], spaces, dims)
+        names, labels = kinds[dims.index(max(dims))], with_coordinates(Labels.of(labels, y, scalars), each)
     # A survey has thinned its rows to the budget already.
     limits = allowed(
         None if known else time_budget, len(X) if known and max_samples is None else max_samples, seed
@@ -161,7 +167,7 @@ def discover(
     if len(set(dims)) > 1:
         with one_thread():
             found = discover_several(
-                samples, asked, dims, settings or Settings(), seed, clock, notices, tolerance
+                samples, asked, dims, kinds, settings or Settings(), seed, clock, notices, tolerance
             )
         return with_reach(found, samples)
     kind = Errors.ABSOLUTE if samples.classes else as_errors(errors)  # labels are right or wrong

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gortho.discovery.words import where
-from gortho.forms import QuadraticForm
+from gortho.forms import QuadraticForm, coefficient
 from gortho.formulas.handed import meanings
 from gortho.formulas.symbols import expression
 from gortho.formulas.values import Formula
@@ -48,7 +49,7 @@ def _asked(found: Any, of: str | None) -> str | None:
     return of
 
 
-def latex(found: Any, digits: int = 2, of: str | None = None) -> str:
+def latex(found: Any, digits: int | None = None, of: str | None = None) -> str:
     """The law in LaTeX, without dollar signs; "" without a candidate."""
     of = _asked(found, of)
     if of == "y":
@@ -60,12 +61,13 @@ def latex(found: Any, digits: int = 2, of: str | None = None) -> str:
         def product(i: int, j: int, letters: list[str] = letters) -> str:
             return f"{letters[i]}^{{2}}" if i == j else f"{letters[i]}\\,{letters[j]}"
 
-        laws.append(f"{label} = " + _latex_sum(form.terms(half), product, digits))
+        laws.append(f"{label} = " + _latex_sum(form.terms(half), product, digits, half))
     if found.skew is not None:
-        terms = found.skew.terms(_skew_half(found))
-        laws.append(
-            "\\omega(x, y) = " + _latex_sum(terms, lambda i, j: f"{names[i]} \\wedge {names[j]}", digits)
+        half = _skew_half(found)
+        terms = _latex_sum(
+            found.skew.terms(half), lambda i, j: f"{names[i]} \\wedge {names[j]}", digits, half
         )
+        laws.append(f"\\omega(x, y) = {terms}")
     text = ",\\; ".join(laws)
     if of == "q" or found.formula is None or not text:
         return text
@@ -105,11 +107,17 @@ def _latex_matrix(rows: list[list[float]]) -> str:
     return f"\\begin{{pmatrix}} {cells} \\end{{pmatrix}}"
 
 
-def _latex_sum(terms: list[tuple[int, int, float]], product: Callable[[int, int], str], digits: int) -> str:
+def _latex_sum(
+    terms: list[tuple[int, int, float]],
+    product: Callable[[int, int], str],
+    digits: int | None,
+    halves: np.ndarray | None,
+) -> str:
     text = ""
     for i, j, value in terms:
         sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
-        number = f"{abs(value):.{digits}f}" if abs(value) >= 0.3 else f"{abs(value):.{digits + 1}g}"
+        half = math.nan if digits is not None or halves is None else float(halves[i][j]) * (1 + (i != j))
+        number = coefficient(abs(value), 2 if digits is None else digits, half)
         text += f"{sign}{in_latex(number)}\\,{product(i, j)}"
     return text
 
@@ -150,7 +158,7 @@ def as_html(found: Any) -> str:
         rows.append(f"<p>{label}: {html.escape(law)} [{html.escape(found.group_of_law)}]</p>")
     if found.formula is not None:
         first, *more = found.formula.lines()
-        told = [first, *where(found.formula), *more]
+        told = [first, *where(found), *more]
         rows.append("<p>formula: " + "<br>".join(map(html.escape, told)) + "</p>")
     if found.candidate is not None:
         rows.append(_matrix("A", found.candidate.matrix.numpy(), _half(found), found.names))

@@ -15,8 +15,10 @@ from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind
 from gortho.discovery.result import Discovery
 from gortho.discovery.spreads import UNDERSTATED, steady
+from gortho.discovery.wider.conventions import with_form_of
 from gortho.forms import QuadraticForm
-from gortho.formulas import Problem, short_formula
+from gortho.formulas import Problem
+from gortho.formulas.pencil import plainest
 from gortho.formulas.units import about, given
 from gortho.reps import Scalar, Vector, as_rep
 from gortho.samples.values import Samples
@@ -50,8 +52,9 @@ def with_formula(
     problem = _problem(found, symmetry, posed, refits, (x_unit, y_unit), own)
     try:
         with clock.stage("formula"):
-            formula = short_formula(problem)
-            formula = formula and given(formula, symmetry, x_unit, y_unit)
+            plain = plainest(problem)
+            symmetry = symmetry if not plain.convention else about(plain.symmetry, 1 / x_unit)
+            formula = plain.formula and given(plain.formula, symmetry, x_unit, y_unit)
     except KeyboardInterrupt:
         return found
     except (np.linalg.LinAlgError, ArithmeticError) as error:  # the answer is worth more than its formula
@@ -63,6 +66,11 @@ def with_formula(
         return found
     if formula is None:
         return replace(found, provenance=provenance, notices=(*found.notices, NONE))
+    if plain.convention:
+        found = with_form_of(found, symmetry, plain.convention)
+    if found.entry_errors is not None:
+        halves = found.interval_factor * found.entry_errors
+        formula = replace(formula, form_halves=tuple(map(tuple, halves.tolist())))
     return replace(found, provenance=provenance, formula=formula)
 
 
@@ -159,6 +167,6 @@ def _drawn(form: QuadraticForm, errors: Tensor, generator: torch.Generator) -> l
     """Forms that are as far off as the standard errors of the entries say, of the same size."""
     A = form.matrix
     E = torch.randn(DRAWS, *A.shape, dtype=A.dtype, generator=generator).triu()
-    E = (E + E.triu(1).mT) * errors
+    E = (E + E.triu(1).mT) * errors.nan_to_num(0.0)  # what is a convention has no error
     E = E - (E * A).sum((1, 2), keepdim=True) / A.square().sum() * A
     return [QuadraticForm(A + e) for e in E]

@@ -41,13 +41,15 @@ def _noise(found: Discovery) -> str:
     return "" if noise is None else f"{100 * noise.share:.2g} % of the variance, from {noise.source}"
 
 
-def _formula(formula: Formula) -> FormulaRows:
+def _formula(found: Discovery, formula: Formula) -> FormulaRows:
     """The law for y: itself, its terms with error bars, and what is to be said of it."""
     text, about, *more = formula.lines()
     terms = [(body(formula, t, TEXT) or "1", t.coefficient, t.error) for t in formula.terms]
     inside = [f for t in formula.terms for f in t.monomials[0].factors if f.shape is not None]
     terms += [("inside: " + Writer(formula, TEXT).factor(f), f.shape or 0.0, f.shape_error) for f in inside]
-    return FormulaRows(text, terms, [about.split("; ", 1)[1], *more], named(formula))
+    return FormulaRows(
+        text, terms, [about.split("; ", 1)[1], *more], named(formula, found.wider, found.interval_factor)
+    )
 
 
 def _kept(found: Discovery) -> str:
@@ -81,8 +83,8 @@ def report_data(found: Discovery) -> ReportData:
         advice=found.advice,
         confidence=found.confidence,
         confidence_note=CONFIDENCE_NOTE,
-        law=found.law(digits=3),
-        formula=None if found.formula is None else _formula(found.formula),
+        law=found.law(),
+        formula=None if found.formula is None else _formula(found, found.formula),
         names=list(found.names),
         group_name=spoken(found.group_name or found.group_of_law),
         residual=symmetry.residual_name if symmetry is not None and len(symmetry.directions) else "",

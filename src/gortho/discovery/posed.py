@@ -45,6 +45,7 @@ class Posed:
     known: Survey | None = None  # of all rows, where the samples are some of them
     numbers: Tensor | None = None  # of the samples, part by part, where they are the rows that were given
     frames: tuple[Frame, ...] = ()  # of the kinds of vectors, where their dimensions differ
+    names: tuple[tuple[str, ...], ...] = ()  # of their coordinates
 
     @classmethod
     def of(cls, samples: Samples, seed: int, known: Survey | None = None, whole: bool = True) -> Posed:

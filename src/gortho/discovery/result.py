@@ -168,9 +168,10 @@ class Discovery:
         values, half = self.candidate.eigenvalues.numpy(), self.interval_factor * self.eigenvalue_errors
         return values - half, values + half
 
-    def law(self, digits: int = 2) -> str:
+    def law(self, digits: int | None = None) -> str:
         """The candidate as a formula, without small terms whose interval holds zero (`QuadraticForm.law`).
 
+        Its numbers have the digits that their intervals leave, or as many decimals as are asked for.
         Where there is a skew form, that too.
         """
         half = None if self.entry_errors is None else self.interval_factor * self.entry_errors
@@ -265,7 +266,7 @@ class Discovery:
     def __repr__(self) -> str:
         return display.short(self)
 
-    def latex(self, digits: int = 2, of: str | None = None) -> str:
+    def latex(self, digits: int | None = None, of: str | None = None) -> str:
         """The law in LaTeX, without dollar signs: of "y" (the formula), of "q" (the form), or of both, aligned."""
         return display.latex(self, digits, of)
 

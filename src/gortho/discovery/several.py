@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gortho.discovery.answer import provenance
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import noise_of
 from gortho.discovery.find import SEARCH_SAMPLES, VALIDATION_SAMPLES
+from gortho.discovery.law import with_formula
 from gortho.discovery.posed import Posed, split
 from gortho.discovery.predictor import Parts
 from gortho.discovery.result import Discovery
@@ -41,7 +43,12 @@ def output_spaces(samples: Samples, dims: tuple[int, ...]) -> list[int]:
 
 
 def posed_by_space(
-    samples: Samples, spaces: tuple[int, ...], dims: tuple[int, ...], output: int, seed: int
+    samples: Samples,
+    spaces: tuple[int, ...],
+    dims: tuple[int, ...],
+    output: int,
+    seed: int,
+    names: Sequence[tuple[str, ...]],
 ) -> Posed:
     """Parts with each kind of vector in a frame of its own, and outputs in that of their space."""
     given, numbers = split(samples, seed)
@@ -60,20 +67,30 @@ def posed_by_space(
     parts = [white(part) for part in (train, given.validation, given.held_out)]
     size = float(parts[0].y.square().mean().sqrt())
     scaled = Parts(*(part.in_units(1.0, size) for part in parts))
-    return Posed(scaled, given, frames[output], size * y_unit, x_unit, numbers=numbers, frames=frames)
+    return Posed(
+        scaled,
+        given,
+        frames[output],
+        size * y_unit,
+        x_unit,
+        numbers=numbers,
+        frames=frames,
+        names=tuple(names),
+    )
 
 
 def discover_several(
     samples: Samples,
     asked: Asked,
     dims: tuple[int, ...],
+    names: Sequence[tuple[str, ...]],
     settings: Settings,
     seed: int,
     clock: Clock,
     notices: list[str],
     tolerance: float,
 ) -> Discovery:
-    """The verdict on a form for each kind of vector."""
+    """The verdict on a form for each kind of vector; ``names`` are those of the coordinates of each."""
     if samples.classes or samples.set_like or asked.axial or asked.odd:
         raise ValueError(
             "vectors of different dimension are supported for numbers, ordered and polar vectors: leave out "
@@ -82,7 +99,7 @@ def discover_several(
     ends, spaces = [], asked.spaces
     with clock.stage("search"):
         for output in output_spaces(samples, dims):
-            posed = posed_by_space(samples, spaces, dims, output, seed)
+            posed = posed_by_space(samples, spaces, dims, output, seed, names)
             parts = posed.weighted(Errors.ABSOLUTE)
             claim = Claim(spaces_name(spaces, output), spaces=spaces, output_space=output, dims=dims)
             train = parts.train.rows(slice(0, SEARCH_SAMPLES))
@@ -106,9 +123,10 @@ def discover_several(
         "",
         0.0,
         repr(samples.rep),
-        samples.names,
+        names[end.claim.output_space],
         provenance(samples, seed, clock, Errors.ABSOLUTE, None, tolerance),
         held_out=(true, true),
         notices=tuple(notices),
     )
-    return wider_answer(start, samples, posed, None, trial, (), seed, clock)
+    told = wider_answer(start, samples, posed, None, trial, (), seed, clock)
+    return with_formula(told, posed, None, clock)

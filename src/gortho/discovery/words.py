@@ -15,6 +15,7 @@ from gortho.report.words import moves, sentences, spoken, with_halves, with_inte
 
 if TYPE_CHECKING:
     from gortho.discovery.result import Discovery
+    from gortho.discovery.wider.value import Wider
 
 NOT_FOUND = {
     Verdict.NONE: "The data does not respect any quadratic form.",
@@ -42,28 +43,35 @@ def exactly(found: Discovery) -> str:
     return told.replace("of the variance", "of the log loss that is explained") if found.classes else told
 
 
-def named(formula: Formula) -> list[str]:
-    """What a formula names beside vectors and scalars: the origin and the directions; and what × and ε are."""
+def named(formula: Formula, wider: Wider | None = None, factor: float = 1.0) -> list[str]:
+    """What a formula names beside vectors and scalars: the origin and the directions; and what × and ε are.
+
+    Numbers of the origin have the digits that so many of the wider symmetry's standard errors leave.
+    """
     symmetry, names = formula.symmetry, formula.coordinates
     told = []
     if symmetry.origin is not None:
-        numbers = [f"{value:.4g}" for value in symmetry.origin.tolist()]
-        told.append(f"c is the origin ({', '.join(numbers)})")
+        errors = (wider and wider.origin_errors) or (math.nan,) * len(symmetry.origin)
+        numbers = zip(symmetry.origin.tolist(), errors)
+        written = [
+            with_interval(v, factor * e, digits=1)[0] if math.isfinite(factor * e) else f"{v:.4g}"
+            for v, e in numbers
+        ]
+        told.append(f"c is the origin ({', '.join(written)})".replace("−", "-"))
     directions = zip(formula.vectors[formula.points :], symmetry.directions.tolist())
     told += [f"{name} is the direction {in_words(s, names)}" for name, s in directions]
     return told + meanings(formula)
 
 
-def where(formula: Formula) -> list[str]:
-    """The same as a line, if there is anything."""
-    told = named(formula)
+def where(found: Discovery) -> list[str]:
+    """The same of a discovery's formula as a line, if there is anything."""
+    told = [] if found.formula is None else named(found.formula, found.wider, found.interval_factor)
     return [f"where {', and '.join(told)}"] if told else []
 
 
 def beside(found: Discovery) -> list[str]:
     """What there is to say of the symmetry, and of the names in the formula, beside the law."""
-    told = [] if found.formula is None else where(found.formula)
-    return told + ([] if found.wider is None else found.wider.lines(found.interval_factor))
+    return where(found) + ([] if found.wider is None else found.wider.lines(found.interval_factor))
 
 
 def text(found: Discovery) -> str:
@@ -76,7 +84,7 @@ def text(found: Discovery) -> str:
         lines.append(f"  {_eigenvalues(found)}")
     if found.formula is not None:
         first, *more = found.formula.lines()
-        more = where(found.formula) + more
+        more = where(found) + more
         lines += [sentences(f"  formula: {first}"), *(sentences(f"    {line}") for line in more)]
     if found.wider is not None:
         lines += [sentences(f"  {line}") for line in found.wider.lines(found.interval_factor)]
@@ -102,7 +110,7 @@ def _eigenvalues(found: Discovery) -> str:
     values = np.where(np.abs(values) < found.candidate.tolerance * np.abs(values).max(), 0.0, values)
     if found.eigenvalue_errors is not None:
         half = found.interval_factor * found.eigenvalue_errors
-        if np.isfinite(half).all():
+        if np.isfinite(half).any():  # those of a convention are not numbers
             return f"eigenvalues (± 95 %): {with_halves(values, half)}"
     told = ", ".join(with_interval(float(value), math.nan)[0] for value in values).replace("−", "-")
     return f"eigenvalues: {told} (error bars not computed)"

@@ -24,7 +24,8 @@ def expression(formula: Formula) -> Any:
     if rep.rank > 2:
         raise ValueError(f"{rep} has {rep.rank} indices: sympy's matrices have two")
     names = np.array(formula.coordinates).reshape(formula.points, symmetry.n)
-    vectors = [sympy.Matrix([sympy.Symbol(name, real=True) for name in row]) for row in names]
+    # Shorter vectors are filled up with zeros, which have no names.
+    vectors = [sympy.Matrix([sympy.Symbol(name, real=True) if name else 0 for name in row]) for row in names]
     if symmetry.linked:
         vectors = [sympy.Matrix(T.tolist()) * v for T, v in zip(symmetry.frames, vectors)]
     if symmetry.origin is not None:
@@ -32,7 +33,7 @@ def expression(formula: Formula) -> Any:
     vectors += [sympy.Matrix(s) for s in symmetry.directions.tolist()]
     scalars = [sympy.Symbol(name, real=True) for name in formula.scalars]
     spaces = [*(symmetry.apart or [0] * formula.points), *[0] * len(symmetry.directions)]
-    forms = [_matrix(sympy, form) for form in symmetry.forms]
+    forms = [sympy.diag(_matrix(sympy, form), sympy.zeros(symmetry.n - form.n)) for form in symmetry.forms]
 
     def total(weights: Weights) -> Any:
         return sum((w * vectors[i] for i, w in enumerate(weights) if w), sympy.zeros(symmetry.n, 1))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from gortho.forms import coefficient, set_off
+from gortho.forms import NO_ERROR, coefficient, number, set_off
 from gortho.formulas.values import MOST_LEFT, Formula
-from gortho.formulas.writing import NO_ERROR, TEXT, Writer, number
+from gortho.formulas.writing import TEXT, Writer
 
 #: A predictor that leaves so many times what the formula leaves, and this share of the variance, is not worth its use.
 FAR_WORSE, POOR = 100.0, 0.05
@@ -74,7 +74,10 @@ def in_coordinates(formula: Formula) -> str:
         sign = ("-" if scale * value < 0 else "") if not inside else (" - " if scale * value < 0 else " + ")
         one, other = (set_off(form.names[k]) for k in (i, j))
         size = abs(scale * value)
-        written = coefficient(size, 2)
+        half = size * abs(term.error / c / factor.power)
+        if formula.form_halves:
+            half = math.hypot(half, abs(scale) * formula.form_halves[i][j] * (1 + (i != j)))
+        written = coefficient(size, 2, half)
         # To be quoted: c² in metres and seconds has more digits than two.
         if _without_error(formula) and abs(float(written) - size) > NO_ERROR * size:
             written = number(size)

@@ -144,7 +144,7 @@ class Quantities:
             moved = np.einsum("zia,iba->zib", moved, symmetry.frames.numpy())
         fixed = np.broadcast_to(symmetry.directions.numpy(), (len(x), *symmetry.directions.shape))
         self.vectors = np.concatenate([moved, fixed], 1)
-        forms = [form.matrix.numpy() for form in symmetry.forms]
+        forms = [_filled(form.matrix.numpy(), symmetry.n) for form in symmetry.forms]
         spaces = [*(symmetry.apart or [0] * x.shape[1]), *[0] * len(symmetry.directions)]
         self.A = forms[0]
         self.lowered = np.stack([self.vectors[:, i] @ forms[s] for i, s in enumerate(spaces)], 1)
@@ -190,6 +190,11 @@ class Quantities:
         return np.asarray(total)
 
 
+def _filled(A: np.ndarray, n: int) -> np.ndarray:
+    """A form of vectors that are filled up with zeros to n components."""
+    return np.pad(A, (0, n - len(A)))
+
+
 @dataclass(frozen=True)
 class Formula:
     """A short law for y, in inner products, scalars and vectors, with error bars.
@@ -205,6 +210,7 @@ class Formula:
         rivals: terms that do as well in place of one, as far as these samples tell: "log⟨x,x⟩ for √⟨x,x⟩".
         left_out, samples: of so many samples that it could be fitted to, those that are far from it do not count.
         far: of so many held-out samples, those far from formula and predictor are not in the two shares.
+        form_halves: half 95 % intervals of the form's entries, where they are known.
         which: where those that were left out of the fit, and of the shares, stand; "" where that is not known.
 
     >>> from gortho import QuadraticForm
@@ -230,6 +236,7 @@ class Formula:
     samples: int = 0
     far: tuple[int, int] = (0, 0)
     which: tuple[str, str] = ("", "")
+    form_halves: tuple[tuple[float, ...], ...] = ()
 
     @property
     def within(self) -> bool:
@@ -274,7 +281,9 @@ class Formula:
     def __call__(self, X: Any, scalars: Any = None) -> np.ndarray:
         """Its values ``(N, …)`` for inputs as in `discover`."""
         from gortho.samples.door import as_tuples, by_name, split_scalars
+        from gortho.samples.spaces import are_spaces, side_by_side
 
+        X = side_by_side(X)[0] if are_spaces(X) else X
         forms = self.symmetry.forms
         names = forms[0].names if forms else self.coordinates[: self.symmetry.n]
         points = np.asarray(as_tuples(by_name(X, names, self.coordinates, self.points)), float)

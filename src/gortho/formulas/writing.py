@@ -6,39 +6,14 @@ import math
 import re
 from dataclasses import dataclass
 
-from gortho.forms import WORD, set_off
+from gortho.forms import WORD, number, set_off
 from gortho.formulas.handed import volume, way_of
 from gortho.formulas.values import FUNCTIONS, Factor, Formula, Monomial, Term, Weights
-
-#: A number whose error is below this share of it is written without it, to six digits at most.
-NO_ERROR = 1e-5
-DIGITS = 6
 
 #: Names that LaTeX knows as letters.
 GREEK = re.compile(
     r"(alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|phi|chi|psi|omega)"
 )
-
-
-def number(value: float, half: float = math.nan) -> str:
-    """A number to the last digit that its error leaves, or to six digits without the zeros at their end.
-
-    >>> number(0.5), number(0.49871, 0.003), number(1234567.8, 2e4), number(-2.2e-7, 1e-8), number(1 / 3)
-    ('0.50', '0.499', '1230000', '-2.2e-07', '0.333333')
-    """
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    order = math.floor(math.log10(abs(value)))
-    if not math.isfinite(half) or half <= NO_ERROR * abs(value):
-        if not -4 <= order < DIGITS:
-            return re.sub(r"(\.\d*?)0+e", r"\1e", f"{value:.{DIGITS - 1}e}").replace(".e", "e")
-        digits, _, decimals = f"{value:.{max(0, DIGITS - 1 - order)}f}".partition(".")
-        return f"{digits}.{decimals.rstrip('0').ljust(2, '0')}" if decimals else digits
-    last = min(math.floor(math.log10(half)), order)
-    rounded = round(value, -last)
-    if not -4 <= order < DIGITS + 1:
-        return f"{rounded:.{max(0, order - last)}e}"
-    return f"{rounded:.{max(0, -last)}f}"
 
 
 def symbol(name: str) -> str:

@@ -70,7 +70,7 @@ class Broken(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """The Gram matrix, the vectors to build outputs from, and the scalars of the points.
 
-        In a tuple directions count as vectors; in a set their products ⟨s, x_i⟩ are scalars of the points.
+        In a tuple directions count as vectors; in a set their products ⟨b, x_i⟩ are scalars of the points.
         """
         if self.several:
             X = X / (self.space_scale @ self.kinds)[:, None]
@@ -87,7 +87,7 @@ class Broken(nn.Module):
         return form.gram(together), together, point
 
     def beside(self, form: FormModule, X: Tensor, point: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The points of a set with the directions beside them, and their scalars with products ⟨s, x_i⟩."""
+        """The points of a set with the directions beside them, and their scalars with products ⟨b, x_i⟩."""
         assert isinstance(form, FixedForm)
         fixed = self.directions.value * self.direction_scale[:, None]
         together = torch.cat([X, fixed.expand(X.shape[0], -1, -1)], 1)

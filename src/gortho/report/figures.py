@@ -90,6 +90,7 @@ def spectrum(data: ReportData) -> str:
     values = np.asarray(data.eigenvalues, float)
     low = values if data.eigenvalues_low is None else np.asarray(data.eigenvalues_low, float)
     high = values if data.eigenvalues_high is None else np.asarray(data.eigenvalues_high, float)
+    low, high = (np.where(np.isfinite(end), end, values) for end in (low, high))
     sizes = np.abs(values[np.isfinite(values)])
     sizes = sizes[sizes > ZERO_TOLERANCE * sizes.max(initial=0)]
     kinds = (

@@ -72,9 +72,11 @@ def with_halves(values: Any, halves: Any) -> str:
 
     >>> with_halves([-1.00312, 0.5], [0.0123, 0.1])
     '-1.00 ± 0.01, 0.500 ± 0.1'
+    >>> with_halves([2.0], [math.nan])
+    '2.00'
     """
     pairs = [with_interval(float(v), float(h), digits=1) for v, h in zip(values, halves)]
-    return ", ".join(f"{v} ± {h[1:]}" for v, h in pairs).replace("−", "-")
+    return ", ".join(f"{v} ± {h[1:]}" if h else v for v, h in pairs).replace("−", "-")
 
 
 def sentences(text: str) -> str:

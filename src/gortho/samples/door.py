@@ -141,7 +141,7 @@ def _check_index(X: Any, y: Any) -> None:
             raise DataError("X and y have the same labels of rows in another order: give y.loc[X.index]")
 
 
-def _names(names: Sequence[str] | None, columns: Sequence[str]) -> list[str] | None:
+def as_names(names: Sequence[str] | None, columns: Sequence[str]) -> list[str] | None:
     """Names of the coordinates as given, or else those of the columns; each only once."""
     given = names.split(",") if isinstance(names, str) else [] if names is None else list(names)
     told = [str(name).strip() if isinstance(names, str) else str(name) for name in given]
@@ -171,7 +171,7 @@ def enter(
     points = raw.shape[1] if raw.ndim == 3 else 1
     given = split_scalars(scalars, points)
     _check_index(X, y)
-    names = _names(names, frame_columns(X) if raw.ndim == 2 else ())
+    names = as_names(names, frame_columns(X) if raw.ndim == 2 else ())
     classes: tuple[Any, ...] = ()
     if output == "class":
         y, classes = as_labels(as_given(y))
@@ -241,14 +241,22 @@ def constant_columns(samples: Samples) -> list[str]:
     return [f"{name} is {float(v):.6g}" for name, v, same in zip(samples.names, high, fixed) if same]
 
 
+def _one_coordinate(name: str, points: int) -> tuple[str, str]:
+    """What a form means in one dimension: reason and advice."""
+    of = f"{name}²" if points == 1 else f"products of the {points} numbers {name}"
+    return (
+        f"One coordinate has one quadratic form only, {name}², so there is none to find. Its group is "
+        f"{name} → ±{name}: numbers y respect it if they are functions of {of}, the same at {name} and at -{name}.",
+        f"If {name} is a component of a vector, give its other components, too. If it is not, there is no form to look "
+        f"for: fit y as a function of {name}.",
+    )
+
+
 def hopeless(samples: Samples) -> tuple[str, str] | None:
     """Samples that no method could learn a form from: reason and advice."""
     n, names = samples.n, samples.names
     if n < 2:
-        return (
-            "With one coordinate every even function respects the same form.",
-            "Give vectors of two or more coordinates.",
-        )
+        return _one_coordinate(names[0], samples.points)
     if len(samples) < MIN_SAMPLES:
         return (
             f"{len(samples)} samples are too few to fit a predictor and to test it on others.",

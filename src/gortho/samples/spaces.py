@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
+from gortho.samples.called import Labels
 from gortho.samples.checks import as_array
 from gortho.samples.errors import DataError
+from gortho.samples.tables import variable_names
+
+#: Letters for coordinates of three kinds at most that have no names: x1, x2, … are the vectors.
+LETTERS = "uvw"
 
 
 def are_spaces(X: Any) -> bool:
@@ -55,3 +61,55 @@ def apart(X: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
         parts.append(flat[:, at : at + p * n].reshape(-1, p, n))
         at += p * n
     return parts
+
+
+def coordinates_of(
+    names: Sequence[str], spaces: Sequence[int], dims: Sequence[int]
+) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """What the coordinates of each kind of vector, and of each vector, are called.
+
+    The names are those of all columns, or of the coordinates kind by kind, or of the longest kind, of which the others
+    have the first ones; none are letters with a number.
+
+    >>> coordinates_of(["rx", "ry", "rz", "u", "v"], [0, 1], [3, 2])[0]
+    [('rx', 'ry', 'rz'), ('u', 'v')]
+    >>> coordinates_of([], [0, 0, 1], [2, 1])
+    ([('u0', 'u1'), ('v0',)], [('u0_1', 'u1_1'), ('u0_2', 'u1_2'), ('v0',)])
+    """
+    sizes = [dims[space] for space in spaces]
+    counts = [list(spaces).count(space) for space in range(len(dims))]
+    if names and len(names) == sum(sizes):
+        columns = _cut(names, sizes)
+        own = [[c for c, kind in zip(columns, spaces) if kind == space] for space in range(len(dims))]
+        return [variable_names([n for c in some for n in c], len(some)) for some in own], columns
+    if not names:
+        few = len(dims) <= len(LETTERS)
+        stems = LETTERS if few else [f"u{place + 1}_" for place in range(len(dims))]
+        kinds = [tuple(f"{stem}{k}" for k in range(d)) for stem, d in zip(stems, dims)]
+    elif len(names) == sum(dims):
+        kinds = _cut(names, dims)
+    elif len(names) == max(dims):
+        kinds = [tuple(names[:d]) for d in dims]
+    else:
+        raise DataError(
+            f"{len(names)} names for vectors of {' and '.join(map(str, dims))} components: give {sum(dims)}"
+        )
+    seen = [list(spaces[: place + 1]).count(space) for place, space in enumerate(spaces)]
+    each = [
+        tuple(f"{name}_{i}" if counts[space] > 1 else name for name in kinds[space])
+        for i, space in zip(seen, spaces)
+    ]
+    return kinds, each
+
+
+def _cut(names: Sequence[str], sizes: Sequence[int]) -> list[tuple[str, ...]]:
+    """Names in pieces of these sizes."""
+    ends = np.cumsum(sizes)
+    return [tuple(names[end - size : end]) for size, end in zip(sizes, ends)]
+
+
+def with_coordinates(labels: Labels, each: Sequence[Sequence[str]]) -> Labels:
+    """Labels with the names of the coordinates of each vector; those that are filled up have none."""
+    n = max(map(len, each))
+    flat = tuple(name for own in each for name in (*own, *[""] * (n - len(own))))
+    return replace(labels, coordinates=flat)

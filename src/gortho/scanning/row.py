@@ -26,6 +26,7 @@ class Row:
         verdict: FOUND, NONE, UNDERDETERMINED, or ERROR with the message in ``reason``.
         confidence: how often such answers are right.
         group: the symmetry, where it is FOUND; ``law`` is its form.
+        formula: the law for y, where there is a short one.
         error: of the predictor on held-out samples, as a share of the variance (of classes, of their log loss).
         defect_low, defect_high: how exactly the form is kept: an interval of the share of variance it cannot express.
         samples: how many were used.
@@ -49,6 +50,7 @@ class Row:
     report: str = ""
     key: str = ""
     seconds: float = 0.0
+    formula: str = ""
     answer: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -83,7 +85,7 @@ def _answer(
     from gortho.discovery.discover import discover
     from gortho.discovery.large import survey
     from gortho.report.words import spoken
-    from gortho.runs import remembered, scalars_of, summary
+    from gortho.runs import labels_of, remembered, scalars_of, summary
 
     reading = {name: options[name] for name in READING if name in options}
     own = {"x": target.x, "y": target.y, "y_error": target.y_error}
@@ -102,6 +104,7 @@ def _answer(
         y_error=data.y_error,
         known=None if seen.totals is None else seen,
         time_budget=None if budget is None else max(budget - (time.perf_counter() - begun), budget / 4),
+        labels=labels_of(data),
         **{"names": data.names} | search,
     )
     found = remembered(found, data)
@@ -118,6 +121,7 @@ def _answer(
         reason=found.reason,
         key=key,
         seconds=time.perf_counter() - begun,
+        formula="" if found.formula is None or found.symmetry is None else str(found.formula),
         answer=summary(found),
     )
     return Answered(row, _page(found) if page else "")

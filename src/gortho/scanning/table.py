@@ -14,11 +14,11 @@ from gortho.scanning.row import Row
 ORDER = ("FOUND", "NONE", "UNDERDETERMINED", "ERROR")
 #: Columns of the table. Seconds are in the log only, so that the same scan gives the same table.
 COLUMNS = (
-    *("target", "verdict", "confidence", "group", "law", "error", "defect_low", "defect_high", "samples"),
-    *("reason", "report"),
+    *("target", "verdict", "confidence", "group", "law", "formula", "error", "defect_low", "defect_high"),
+    *("samples", "reason", "report"),
 )
-#: Characters of a law in the printed table.
-LAW = 60
+#: Characters of a law in the printed table, and of a line that a formula may make.
+LAW, LINE = 60, 120
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,9 @@ class Scan:
         for row in self.rows:
             sure = f"{100 * row.confidence:5.1f} %" if row.confidence else " " * 7
             told = f"{row.group}  {_cut(row.law, LAW)}" if row.group else _cut(row.reason, LAW)
-            lines.append(f"  {row.target:<{width}}  {row.verdict:<15} {sure}  {told}".rstrip())
+            line = f"  {row.target:<{width}}  {row.verdict:<15} {sure}  {told}".rstrip()
+            whole = f"{line}  {row.formula}"
+            lines.append(whole if row.formula and len(whole) <= LINE else line)
         if self.left_out:
             lines.append("left out: " + "; ".join(f"{name} ({why})" for name, why in self.left_out.items()))
         return "\n".join([*lines, self.doubt()])
@@ -105,7 +107,7 @@ class Scan:
         return path
 
     def _repr_html_(self) -> str:
-        return self.table[list(COLUMNS[:6])].to_html(index=False) + f"<p>{self.doubt()}</p>"
+        return self.table[list(COLUMNS[:7])].to_html(index=False) + f"<p>{self.doubt()}</p>"
 
 
 def _place(row: Row) -> tuple[Any, ...]:

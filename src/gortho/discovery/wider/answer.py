@@ -19,6 +19,7 @@ from gortho.discovery.twins import Comparison
 from gortho.discovery.verdict import Evidence, Verdict, confidence
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.claims import angles
+from gortho.discovery.wider.conventions import without_open
 from gortho.discovery.wider.fit import certificate
 from gortho.discovery.wider.search import End
 from gortho.discovery.wider.skew import skew_errors, skew_out
@@ -58,8 +59,8 @@ def symmetry_out(posed: Posed, claim: Claim, theta: Tensor) -> Symmetry:
     if claim.skew or claim.unitary:
         skew = skew_out(posed.frame, forms[-1], posed.given.train.names)
     if posed.frames:
-        names = posed.given.train.names
-        quadratic = [f.form_out(A[: f.n, : f.n], names[: f.n]) for f, A in zip(posed.frames, forms)]
+        named = zip(posed.frames, forms, posed.names)
+        quadratic = [f.form_out(A[: f.n, : f.n], names) for f, A, names in named]
     else:
         quadratic = [posed.out(A) for A in forms[: claim.forms]]
     return Symmetry(
@@ -91,6 +92,8 @@ def wider_answer(
     exact, skew = end.degree is not None, symmetry.skew
     candidate, entry, eigen = None, None, None
     errors = _form_errors(posed, claim, symmetry, matrices, exact)
+    if claim.directions:
+        errors = [without_open(symmetry, errors[0][0])]
     if symmetry.forms:
         candidate = symmetry.form_of(claim.output_space)
         entry, eigen = errors[claim.output_space]

@@ -108,7 +108,7 @@ class Claim:
         return self.join(unit_form(A), s, c)
 
     def loose(self, theta: Tensor, n: int) -> Tensor:
-        """Changes of θ, one a row, that change no claim: sizes, the span's basis, the pencil A + t (As)(As)ᵀ (M16)."""
+        """Changes of θ, one a row, that change no claim: sizes, the span's basis, the pencil A + t (Ab)(Ab)ᵀ (M16)."""
         A, s, c = self.split(theta, n)
         none = torch.zeros_like(c)
         rows = [self.join(A * (torch.arange(len(A)) == i)[:, None, None], 0 * s, none) for i in range(len(A))]

@@ -155,7 +155,7 @@ def _possible(claim: Claim, samples: Samples) -> bool:
 
 
 def representative(claim: Claim, theta: Tensor, n: int) -> Tensor:
-    """θ with the form of least condition among A + Σ t_ij (As_i)(As_j)ᵀ: no law with these directions tells them apart.
+    """θ with the form of least condition among A + Σ t_ij (Ab_i)(Ab_j)ᵀ: no law with these directions tells them apart.
 
     A form with more signs alike is worth a somewhat larger condition.
     """

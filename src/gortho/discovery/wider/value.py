@@ -30,7 +30,9 @@ class Wider:
         readings: other ways to say the same.
         skew_errors: standard errors of the entries of a skew form ``(n, n)``.
         map_errors: standard errors of the maps between spaces that move together, as shares of their size.
-        form_errors: standard errors of the entries ``(n, n)`` and of the eigenvalues of each form.
+        form_errors: standard errors of the entries ``(n, n)`` and of the eigenvalues of each form; not numbers where
+            a direction leaves them open.
+        convention: which form is shown where a direction leaves it open, in words.
     """
 
     symmetry: Symmetry
@@ -45,6 +47,7 @@ class Wider:
     skew_errors: tuple[tuple[float, ...], ...] = ()
     map_errors: tuple[float, ...] = ()
     form_errors: tuple[tuple[tuple[tuple[float, ...], ...], tuple[float, ...]], ...] = ()
+    convention: str = "of least condition where the inputs are white"
 
     def name(self, factor: float = 1.0) -> str:
         """The symmetry with ± so many standard errors: "O(3), broken along (0.00, 0.00, 1.00) ± 0.4°"."""
@@ -55,15 +58,17 @@ class Wider:
             text += f" ({', '.join(f'x{i + 1}' for i in self.axial)} axial)"
         return text + (", with an axial output" if self.odd else "")
 
-    def law(self, digits: int = 2, factor: float = 1.0) -> str:
+    def law(self, digits: int | None = None, factor: float = 1.0) -> str:
         """The skew form as a formula, without small terms whose interval holds zero; "" where there is none."""
         skew = self.symmetry.skew
         return "" if skew is None else skew.law(digits, factor * np.array(self.skew_errors))
 
     def lines(self, factor: float = 1.0) -> list[str]:
         """What is to be said beside the name, errors times a factor."""
-        found = [f"{self.claim}: vectors of {' and '.join(map(str, self.symmetry.dims))} components"]
-        if self.explains is not None:
+        if self.explains is None:
+            dims = listed([str(d) for d in self.symmetry.dims])
+            found = [f"{self.claim}: vectors of {dims} components{self._named()}"]
+        else:
             share = f"explains {percent(self.explains)} of the variance more than O(A) alone"
             found = [f"{self.claim}: {share}"]
         if len(self.symmetry.forms) > 1:
@@ -88,8 +93,8 @@ class Wider:
         if len(self.symmetry.directions):
             found.append(f"what is left of the group: {self.symmetry.residual_name}")
             found.append(
-                "along the directions s the form is open: A + t (As)(As)ᵀ does as well for every t; shown is the one "
-                "of least condition where the inputs are white"
+                f"along {self._along()} does as well for every t; shown is the one {self.convention}, and what is a "
+                "convention has no error bars"
             )
         return found + [f"the same law in other words: {reading}" for reading in self.readings]
 
@@ -104,7 +109,22 @@ class Wider:
         if half is None:
             return f"{form} (error bars not computed)"
         bars = with_halves(form.eigenvalues.numpy(), factor * np.array(self.form_errors[space][1]))
-        return f"{form.law(2, half)}   [{form.group_name}], eigenvalues (± 95 %): {bars}"
+        return f"{form.law(None, half)}   [{form.group_name}], eigenvalues (± 95 %): {bars}"
+
+    def _along(self) -> str:
+        """What the directions leave open."""
+        if len(self.symmetry.directions) == 1:
+            return "the direction b the form is open: A + t (Ab)(Ab)ᵀ"
+        return "the directions b1, b2, … the form is open: A + Σ t_ij (Abi)(Abj)ᵀ"
+
+    def _named(self) -> str:
+        """The coordinates of each kind of vector, where there are several."""
+        if not self.symmetry.spaces:
+            return ""
+        forms = enumerate(self.symmetry.forms)
+        return ", " + listed(
+            [f"({', '.join(form.names)}) of {self._vectors(place)}" for place, form in forms]
+        )
 
     def _vectors(self, space: int) -> str:
         return listed([f"x{i + 1}" for i, other in enumerate(self.symmetry.spaces) if other == space])

@@ -1,0 +1,130 @@
+"""Where a direction b leaves the form open along it: the form for which the law is shortest (M16).
+
+No law that knows b tells A from A + t (Ab)(Ab)ᵀ. So t is chosen by the formula: the form that weighs all coordinates
+alike, as nearly as t allows, unless another t makes the formula shorter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from scipy.optimize import minimize_scalar
+
+from gortho.forms import QuadraticForm
+from gortho.formulas.find import short_formula
+from gortho.formulas.fitting import refined, solve
+from gortho.formulas.problem import Problem
+from gortho.formulas.values import Factor, Formula, Term
+from gortho.symmetry import Symmetry
+
+#: Numbers (samples times components) that t is fitted to, at most.
+FIT = 6_000
+#: t is sought where the form's square along b is between these shares of what it was.
+WIDEST = (0.03, 30.0)
+#: Conventions, in words.
+EVEN = "that weighs all coordinates most alike"
+SHORT = "with the shortest formula"
+
+
+@dataclass(frozen=True, eq=False)
+class Plainest:
+    """A formula, the symmetry that it is written with, and how that was chosen; "" where it is as it was."""
+
+    formula: Formula | None
+    symmetry: Symmetry
+    convention: str = ""
+
+
+def moved(symmetry: Symmetry, t: float) -> Symmetry:
+    """The same symmetry with A + t (Ab)(Ab)ᵀ, where it has one direction b."""
+    form, b = symmetry.form, symmetry.directions[0]
+    a = form.matrix @ b
+    other = QuadraticForm(form.matrix + t * torch.outer(a, a), form.names, form.tolerance)
+    return Symmetry(other, special=symmetry.special, directions=symmetry.directions, origin=symmetry.origin)
+
+
+def even(symmetry: Symmetry) -> float:
+    """The t that brings the form next to a multiple of the identity."""
+    A = symmetry.form.matrix.numpy()
+    a = A @ symmetry.directions[0].numpy()
+    design = np.stack([np.outer(a, a).ravel(), -np.eye(len(A)).ravel()], 1)
+    return float(np.linalg.lstsq(design, -A.ravel(), rcond=None)[0][0])
+
+
+def plainest(problem: Problem) -> Plainest:
+    """The shortest formula among those with forms that a direction leaves open."""
+    given = problem.symmetry
+    if len(given.directions) != 1 or len(given.forms) != 1:
+        return Plainest(short_formula(problem), given)
+    first = _tried(problem, even(given), EVEN)
+    if first is not None and first.formula is not None and _short(first.formula):
+        return first
+    found = [*([] if first is None else [first]), Plainest(short_formula(problem), given)]
+    best = min(found, key=_length)
+    if best.formula is None:
+        return best
+    t = _fitted(problem, best.symmetry, _without_squares(best.formula))
+    if t is not None and (third := _tried(replace(problem, symmetry=best.symmetry), t, SHORT)) is not None:
+        best = min(best, third, key=_length)
+    return best
+
+
+def _tried(problem: Problem, t: float, convention: str) -> Plainest | None:
+    """The formula with another form; None where that is of another kind."""
+    own = problem.symmetry.form
+    try:
+        symmetry = moved(problem.symmetry, t)
+    except ValueError:
+        return None
+    if symmetry.form.signature != own.signature:
+        return None
+    spread = [moved(other, t) for other in problem.spread]
+    formula = short_formula(replace(problem, symmetry=symmetry, spread=spread))
+    return Plainest(formula, symmetry, convention)
+
+
+def _length(found: Plainest) -> tuple[bool, int]:
+    """Laws before approximations, short ones before long ones."""
+    return (True, 1000) if found.formula is None else (not found.formula.holds, found.formula.numbers)
+
+
+def _short(formula: Formula) -> bool:
+    """Whether no other form can make it shorter: a law without squares of products with b, which a form may hold."""
+    return formula.holds and not any(_square(formula, term) for term in formula.terms)
+
+
+def _square(formula: Formula, term: Term) -> bool:
+    def along(f: Factor) -> bool:
+        return (
+            f.kind == "power"
+            and f.power == 2
+            and any((*f.left[formula.points :], *f.right[formula.points :]))
+        )
+
+    return any(along(f) for monomial in term.monomials for f in monomial.factors)
+
+
+def _without_squares(formula: Formula) -> list[Term]:
+    return [term for term in formula.terms if not _square(formula, term)]
+
+
+def _fitted(problem: Problem, symmetry: Symmetry, terms: list[Term]) -> float | None:
+    """The t for which these terms leave least."""
+    if not terms:
+        return None
+    few = problem.train.rows(slice(0, max(1, FIT // problem.train.y[0].numel())))
+    b = symmetry.directions[0]
+    own = float(b @ symmetry.form.matrix @ b)
+
+    def left(log: float) -> float:
+        rows = problem.rows(few, moved(symmetry, (float(np.exp(log)) - 1) / own))
+        design = rows.design(refined(terms, rows))
+        error = float(np.square(rows.target - design @ solve(design, rows.target)).sum())
+        return error if np.isfinite(error) else np.inf
+
+    if not abs(own) > symmetry.form.tolerance:
+        return None
+    end = minimize_scalar(left, bounds=np.log(WIDEST), method="bounded", options={"xatol": 1e-5})
+    return (float(np.exp(end.x)) - 1) / own

@@ -1,0 +1,65 @@
+"""Where a direction leaves the form open, the one is shown that makes the formula plain, and without error bars."""
+
+import numpy as np
+import pytest
+import torch
+
+from gortho import QuadraticForm, Symmetry
+from gortho.discovery.wider.conventions import without_open
+from gortho.formulas import Problem
+from gortho.formulas.pencil import EVEN, SHORT, even, moved, plainest
+from gortho.samples import Samples
+from gortho.samples.called import Labels
+
+UP = [0.6, 0.0, 0.8]
+
+
+def fall(A, t, seed=0, potential=9.81):
+    """Energies of falling bodies, with a form that is off along the direction by t."""
+    rng = np.random.default_rng(seed)
+    x = torch.tensor(rng.normal(size=(600, 2, 3)))
+    y = (
+        0.5 * torch.einsum("zi,ij,zj->z", x[:, 0], A, x[:, 0])
+        + potential * x[:, 1] @ torch.tensor(UP).double()
+    )
+    y += 0.01 * torch.tensor(rng.normal(size=600))
+    labels = Labels("E", ("v", "r"))
+    parts = [Samples(x[k::3], y[k::3], labels=labels) for k in range(3)]
+    b = torch.linalg.solve(A, torch.tensor(UP).double())  # so that ⟨r, b⟩ is the height, but for a factor
+    symmetry = moved(Symmetry(QuadraticForm(A), directions=[b.tolist()]), t)
+    return Problem(*parts, symmetry, "scalar", lambda samples: samples.y.numpy() + 0.01)
+
+
+@pytest.mark.parametrize("t", [-0.3, 0.004, 0.8])
+def test_free_fall_can_be_read_off(t):
+    problem = fall(torch.eye(3).double(), t)
+    found = plainest(problem)
+    assert found.convention == EVEN and even(found.symmetry) == pytest.approx(0, abs=1e-9)
+    assert found.symmetry != problem.symmetry or abs(t) < 0.01
+    first, second = sorted(found.formula.terms, key=lambda term: -term.coefficient)
+    assert first.coefficient == pytest.approx(9.81, abs=0.005) and first.error < 0.01
+    assert second.coefficient == pytest.approx(0.5, abs=0.002) and len(found.formula.terms) == 2
+
+
+def test_other_units_have_the_form_with_the_shortest_formula():
+    A = torch.diag(torch.tensor([1.0, 4.0, 0.2], dtype=torch.float64))
+    found = plainest(fall(A, 0.5))
+    assert found.convention == SHORT and len(found.formula.terms) == 2
+    assert found.symmetry.form.cosine(QuadraticForm(A)) > 0.99999
+
+
+def test_without_a_direction_nothing_is_open():
+    problem = fall(torch.eye(3).double(), 0.0, potential=0.0)
+    plain = Problem(
+        problem.train, problem.validation, problem.held_out, Symmetry(QuadraticForm.euclidean(3)),
+        "scalar", problem.predict,
+    )  # fmt: skip
+    found = plainest(plain)
+    assert found.convention == "" and found.symmetry is plain.symmetry and len(found.formula.terms) == 1
+
+
+def test_conventions_have_no_error_bars():
+    along = Symmetry(QuadraticForm.euclidean(3), directions=[[0.0, 0.0, 1.0]])
+    entries, values = without_open(along, np.full((3, 3), 0.01))
+    assert np.isnan(entries).tolist() == [[False] * 3, [False] * 3, [False, False, True]]
+    assert np.isnan(values).sum() == 1 and np.nanmax(values) < 0.05
