@@ -254,9 +254,11 @@ def words(data):
 
 
 def test_an_open_defect_is_a_sentence():
-    told = {"defect": (0.0, 1.0), "defect_words": "how far it is violated is open"}
+    told = {"defect": (0.0, 0.9), "defect_words": "not known: it may be noise", "defect_open": True}
     text = words(dataclasses.replace(none(), verdict="UNDERDETERMINED", **told))
-    assert "How far the form is violated is open. This is a 95 % interval" in text
+    assert (
+        "How exactly the form is kept is not known: it may be noise." in text and "95 % interval:" not in text
+    )
     exact = {"defect": (0.0, 1e-12), "defect_words": "kept to rounding errors"}
     text = words(dataclasses.replace(none(), verdict="UNDERDETERMINED", **exact))
     assert "the form is kept to rounding errors. This is" in text

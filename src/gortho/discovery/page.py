@@ -107,6 +107,7 @@ def report_data(found: Discovery) -> ReportData:
         free_p=None if e is None else e.typical.p,
         defect=None if e is None else (found.defect.low, found.defect.high),
         defect_words=found.exactly(),
+        defect_open=not found.defect.informative,
         noise=_noise(found),
         tolerance=found.provenance.tolerance,
         classes=[str(c) for c in found.classes],
