@@ -99,7 +99,7 @@ def test_the_same_data_give_the_same_model_by_default(kind):
     options = {"predictor": "network"} if kind is EquivariantRegressor else {}
     raw = []
     for state in (1, 2):
-        np.random.seed(state)  # what random_state=None would draw from
+        np.random.seed(state)  # noqa: NPY002 - what random_state=None would draw from
         model = kind(form="minkowski", epochs=2, **options).fit(x, y if options else y > 0)
         raw.append(model.predict(x) if options else model.predict_proba(x))
     assert np.array_equal(*raw)
