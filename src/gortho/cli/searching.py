@@ -212,7 +212,8 @@ def discover(
         labels=words,
     )
     found = remembered(found, data)
-    found = dataclasses.replace(found, notices=tuple(as_options(notice) for notice in found.notices))
+    notices = tuple(as_options(notice) for notice in found.notices)
+    found = dataclasses.replace(found, notices=notices, advice=as_options(found.advice))
     _hand_over(ctx, found, report, save, as_json)
 
 

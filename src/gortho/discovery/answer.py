@@ -73,7 +73,7 @@ def answer(
     if comparison is not None and not interrupted:
         evidence = gathered(form, comparison, A, zero, posed, noise)
         seen = None if evidence.broken is None else violation(posed, comparison, A)
-        ruling = _ruling(evidence, comparison, posed, A, matrices, seen, tolerance)
+        ruling = _ruling(evidence, comparison, posed, A, matrices, seen, tolerance, clock)
     notices = [*notices, *_few_notice(evidence, posed), *_how_errors_count(samples, posed, found)]
     exact = fitted is not None and fitted.kind is Kind.POLYNOMIAL
     errors = None
@@ -114,13 +114,14 @@ def _ruling(
     refits: Tensor | None,
     seen: Violation | None,
     tolerance: float,
+    clock: Clock,
 ) -> tuple[Verdict, str, str, float]:
     """The verdict, with its reason, the advice and the confidence."""
     verdict, reason, advice = judge(evidence, spoken(posed.out(A).group_name), tolerance)
     if verdict is Verdict.NONE:
         reason = f"{reason} {seen}"
     if verdict is Verdict.UNDERDETERMINED:
-        advice = f"{advice} {settling(evidence, comparison, posed, A, refits)}".strip()
+        advice = f"{advice} {settling(evidence, comparison, posed, A, refits, clock)}".strip()
         if evidence.few_rule:
             advice = f"{OUTLIERS} {advice}"
     return verdict, reason, advice, confidence(evidence, verdict)

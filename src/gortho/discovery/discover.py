@@ -129,10 +129,7 @@ def discover(
         X, spaces, dims = side_by_side(X)
     if settings is not None and not isinstance(settings, Settings):
         raise TypeError(f"settings is a {type(settings).__name__}: give gortho.Settings(...)")
-    # A survey has thinned its rows to the budget already.
-    limits = allowed(
-        None if known else time_budget, len(X) if known and max_samples is None else max_samples, seed
-    )
+    limits = allowed(time_budget, max_samples, seed, read=None if known is None else len(X))
     samples, notices = enter(
         X,
         y,
