@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-
 #: Files whose columns are known only when they have been read whole, which is not done twice.
 READ_WHOLE = (".npz", ".xlsx")
 
