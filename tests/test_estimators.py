@@ -92,6 +92,19 @@ def test_clones_and_pickles(model):
     np.testing.assert_array_equal(loaded.predict(X), clone(model).fit(X, y).predict(X))
 
 
+@pytest.mark.parametrize("kind", [EquivariantRegressor, InvariantClassifier])
+def test_the_same_data_give_the_same_model_by_default(kind):
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    y = x[:, 0] ** 2 - x[:, 1] ** 2 + 0.1 * x[:, 0]
+    options = {"predictor": "network"} if kind is EquivariantRegressor else {}
+    raw = []
+    for state in (1, 2):
+        np.random.seed(state)  # noqa: NPY002 - what random_state=None would draw from
+        model = kind(form="minkowski", epochs=2, **options).fit(x, y if options else y > 0)
+        raw.append(model.predict(x) if options else model.predict_proba(x))
+    assert np.array_equal(*raw)
+
+
 @pytest.mark.parametrize("state", [None, np.random.RandomState(3), 5])
 def test_random_states(state):
     assert known(random_state=state).fit(X, Y).predict(X).shape == Y.shape

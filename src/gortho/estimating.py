@@ -72,7 +72,7 @@ class Estimator(BaseEstimator):
         weight_decay: float = 3.0,
         patience: int | None = 60,
         validation_fraction: float = 0.15,
-        random_state: Any = None,
+        random_state: Any = 0,
     ):
         self.form = form
         self.vector_dim = vector_dim

@@ -60,7 +60,8 @@ class EquivariantRegressor(RegressorMixin, Estimator):
         predictor: "auto" takes a short polynomial of the invariants in place of the network where its validation error
             is smaller, and, for numbers from ordered vectors, a Gaussian process of the invariants unless its
             leave-one-out error is clearly larger; "network" always takes the network.
-        random_state: seed of everything.
+        random_state: seed of everything. The default is fixed, unlike in most of scikit-learn: the same data give
+            the same model; None takes another one each time.
 
     After fitting: ``form_``, ``symmetry_``, ``network_``, ``history_``; if the form was learnt also ``form_errors_``,
     the standard errors of its entries, and the evidence: ``discovery_`` with a verdict, ``search_`` without one. Data
@@ -95,7 +96,7 @@ class EquivariantRegressor(RegressorMixin, Estimator):
         patience: int | None = 60,
         validation_fraction: float = 0.15,
         predictor: str = "auto",
-        random_state: Any = None,
+        random_state: Any = 0,
     ):
         super().__init__(
             form,

@@ -681,6 +681,27 @@ def test_help_does_not_wait_for_torch():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["discover", "missing.csv"],
+        ["discover", "some.csv", "--y", "c"],
+        ["discover", "some.csv", "--y", "b", "--report", "out.pdf"],
+        ["level", "some.csv", "--x", "a,c"],
+        ["predict", "run", "missing.csv", "--out", "out.csv"],
+        ["check", "run", "missing.csv"],
+    ],
+)
+def test_bad_input_does_not_wait_for_torch(tmp_path, command):
+    (tmp_path / "some.csv").write_text("a,b\n" + "1,2\n" * 30, encoding="utf-8")
+    code = "import sys; from gortho.cli import main; main(sys.argv[1:], standalone_mode=False)"
+    code += "; print('torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "Error: " in done.stderr and done.stdout == "False\n", done.stderr
+
+
 def test_interrupted_while_importing(monkeypatch, capsys):
     from gortho.__main__ import main
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
@@ -382,6 +383,7 @@ def test_a_spent_time_budget_is_never_called_found(plain_task):
     found = gortho.discover(plain_task.x, plain_task.y, settings=SMALL, time_budget=1e-9)
     assert not found.evidence.complete
     assert found.verdict is Verdict.UNDERDETERMINED and "time budget" in found.reason + found.advice
+    assert re.search(r"about \d+ s would do", found.advice)
     assert found.candidate is not None and np.isfinite(found.entry_errors).all()
     enough = gortho.discover(plain_task.x, plain_task.y, settings=SMALL, time_budget=1e6)
     whole = gortho.discover(plain_task.x, plain_task.y, settings=SMALL)

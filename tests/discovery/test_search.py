@@ -10,7 +10,7 @@ from helpers import NAMES, normal
 import gortho
 from gortho import QuadraticForm, Settings
 from gortho.discovery import clock as clock_module
-from gortho.discovery.clock import SHARES, Clock
+from gortho.discovery.clock import BUDGET, SHARES, Clock
 from gortho.discovery.correlation import (
     Moments,
     alternate,
@@ -22,8 +22,9 @@ from gortho.discovery.correlation import (
 from gortho.discovery.family import Family, Standard, metric_of
 from gortho.discovery.find import _by_law, find_form
 from gortho.discovery.joint import Joint
+from gortho.discovery.large import allowed
 from gortho.discovery.posed import Posed
-from gortho.discovery.predictor import Kind, exact_law, linear_predictor
+from gortho.discovery.predictor import Kind, exact_law, fit_network, linear_predictor
 from gortho.discovery.projection import Projection
 from gortho.discovery.refits import align_signs, refit
 from gortho.discovery.search import Interrupted, Restart, Search, search
@@ -42,6 +43,7 @@ from gortho.discovery.targets import Errors, prepared, relative_weights
 from gortho.discovery.verdict import MAX_SPREAD
 from gortho.discovery.workers import each
 from gortho.groups import haar, random_generator
+from gortho.nn import EquivariantNet
 from gortho.reps import Metric, Scalar, as_rep
 from gortho.samples.door import enter
 from gortho.samples.frame import Frame, form_distance, unit_form
@@ -736,6 +738,31 @@ def test_every_stage_has_its_share_of_the_budget(seconds):
         assert not clock.over()
         seconds.now += 4
         assert clock.over()
+
+
+def test_what_was_cut_short_tells_how_long_it_would_take(seconds):
+    clock = Clock(10.0)
+    seconds.now += 12
+    assert clock.enough(5000) == "With these 5,000 samples (max_samples=5000), about 20 s would do."
+    clock.missing += 28
+    assert "about 60 s" in clock.enough(5000)
+
+
+def test_a_network_that_is_cut_short_says_what_is_missing():
+    made, _ = posed(realistic(9, "normal", "saturation", (1, 2), samples=300, noise=0.1))
+    train, validation = made.parts.train, made.parts.validation
+    for budget, missed in ((None, False), (1e-9, True)):
+        clock = Clock(budget)
+        net = EquivariantNet(QuadraticForm.euclidean(train.n), output=train.rep)
+        with clock.stage("predictor"):
+            fit_network(net, train, validation, 50, 5e-3, 0, clock)
+        assert (clock.missing > 3 * clock.total) == missed  # one of many steps was done
+
+
+def test_rows_are_thinned_again_where_reading_took_most_of_the_budget():
+    assert allowed(18.0, None, 0, read=10_000).max_samples == 10_000
+    late = allowed(5.0, None, 0, read=10_000)
+    assert late.max_samples == 2_500 and late.why == BUDGET
 
 
 @pytest.mark.parametrize("budget", [0, -1, math.nan])

@@ -96,7 +96,14 @@ def test_twins_see_nothing_but_invariants():
 
 def test_words_for_the_defect():
     assert str(Defect(0.0, 4e-4)) == "violated by less than 0.04 % of the variance"
-    assert "broken by 0.8 to 1.2 %" in str(Defect(0.008, 0.012)) and "open" in str(Defect(0.0, 1.0))
+    assert "broken by 0.8 to 1.2 %" in str(Defect(0.008, 0.012)) and str(Defect(0.1, 0.9)).startswith(
+        "broken"
+    )
+
+
+def test_an_interval_that_says_nothing_is_not_told_as_one():
+    for high in (0.6, 0.89, 1.0):
+        assert str(Defect(0.0, high)) == "not known: what is left over may be noise as well as a broken form"
 
 
 def test_the_interval_from_errors():

@@ -8,6 +8,7 @@ import torch
 from scipy.stats import t as student_t
 
 from gortho import QuadraticForm
+from gortho.discovery.answer import few_samples
 from gortho.discovery.defect import Noise
 from gortho.discovery.projection import Projection
 from gortho.discovery.sandwich import draws
@@ -19,7 +20,6 @@ from gortho.discovery.verdict import (
     Evidence,
     Verdict,
     confidence,
-    few_samples,
     judge,
 )
 from gortho.samples import Samples
@@ -92,8 +92,19 @@ def test_the_verdict_follows_the_evidence(e, verdict):
 
 def test_the_tolerance_moves_the_line_between_approximate_and_none():
     e = evidence(measured(0.02, 1e-6))
-    assert judge(e, "O(3)", 0.01)[0] is Verdict.NONE and judge(e, "O(3)", 0.05)[0] is Verdict.FOUND
-    assert 0 < e.defect.low < 0.02 < e.defect.high
+    assert 0.005 < e.defect.low < 0.01 < 0.02 < e.defect.high
+    assert judge(e, "O(3)", 0.005)[0] is Verdict.NONE and judge(e, "O(3)", 0.05)[0] is Verdict.FOUND
+
+
+@pytest.mark.parametrize("changes", [{}, {"classes": 2}])
+def test_none_only_where_the_whole_interval_is_above_the_tolerance(changes):
+    for share in np.geomspace(1e-4, 0.5, 40):
+        e = evidence(measured(share, 1e-6), **changes)
+        for tolerance in (0.0, TOLERANCE, 0.05):
+            verdict, reason, _ = judge(e, "O(3)", tolerance)
+            assert (verdict is Verdict.NONE) == (e.defect.low > tolerance)
+            if e.defect.low <= tolerance < e.broken.gain:
+                assert f"is {e.defect}, which may be more or less than the tolerance" in reason
 
 
 def test_what_is_more_likely_wrong_than_right_is_not_claimed():

@@ -11,9 +11,10 @@ import pytest
 from report_samples import HOSTILE, SAMPLES, classes, found, none, underdetermined, violated
 
 from gortho import QuadraticForm
-from gortho.report import FormulaRows, ReportData, figures, render
+from gortho.report import FormulaRows, Peer, ReportData, figures, render
 from gortho.report import classified as figures_of_classes
-from gortho.report.words import motion, number, percent, with_interval
+from gortho.report.motions import axis_generators, like_units, motion
+from gortho.report.words import number, percent, with_interval
 
 FIGURES = {"form", "spectrum", "generators", "errors", "scatter", "equivariance", "restarts", "history"}
 
@@ -62,7 +63,7 @@ def test_none_marks_its_candidate(pages):
 
 def test_a_violation_is_told_and_drawn(pages):
     page = Page(pages["violated"])
-    assert page.figures == FIGURES | {"defect", "profiles"}
+    assert page.figures == FIGURES - {"generators"} | {"defect", "profiles"}
     text = " ".join(page.text.split())
     for words in (
         "broken by 20 to 55 %",
@@ -216,9 +217,46 @@ def test_motions_are_named_in_every_frame_and_unit(signature):
         frame = QuadraticForm.random(*signature, condition=20, seed=seed)
         units = np.diag(10.0 ** np.linspace(-2, 1, frame.n))
         form = QuadraticForm(units @ frame.matrix.numpy() @ units)
-        kinds = [motion(g, form.names).split()[0] for g in form.group().algebra().numpy()]
+        made = axis_generators(form.matrix.numpy())
+        kinds = [re.match(r"\w+", motion(g, form.names))[0] for g in made]
         p, q = signature
         assert kinds.count("boost") == p * q and kinds.count("rotation") == len(kinds) - p * q
+        frame_of = np.linalg.inv(units)
+        moved = [units @ g @ frame_of for g in made]
+        A = frame.matrix.numpy()
+        assert max(np.abs(g.T @ A + A @ g).max() for g in moved) < 1e-10
+        assert np.linalg.matrix_rank(np.reshape(moved, (len(moved), -1))) == form.group().dimension
+
+
+def test_mixed_units_do_not_make_boosts_of_rotations():
+    form = np.diag([0.155, -1.72e-6, -1.73])  # ns, mm and m
+    form[0, 2] = form[2, 0] = 7e-5
+    names = [motion(g, ["t", "x", "y"]) for g in axis_generators(form)]
+    assert names == ["boost t ↔ x", "boost t ↔ y", "rotation x ↔ y"]
+    fixed = axis_generators(np.diag([1.0, -1, -1, -1]), np.array([[1.0, 0, 0, 0]]))
+    assert [motion(g, ["E", "px", "py", "pz"]).split()[0] for g in fixed] == ["rotation"] * 3
+    assert axis_generators(np.diag([1.0, 1.0, 0.0])) is None  # more than rotations and boosts
+
+
+def test_colours_of_the_form_do_not_depend_on_units():
+    matrix = np.diag([0.155, -1.72e-6, -1.73])
+    matrix[0, 1] = matrix[1, 0] = 1e-9
+    half = np.full((3, 3), 1e-8)
+    data = dataclasses.replace(
+        found(), names=["t", "x", "y"], matrix=matrix, matrix_low=matrix - half, matrix_high=matrix + half
+    )
+    tints = [float(t) for t in re.findall(r"fill-opacity:([\d.]+)", figures.form(data))]
+    assert tints == [0.55, 0, 0, 0, 0.55, 0, 0, 0, 0.55]
+    assert np.allclose(like_units(matrix) ** 2 * np.abs(matrix.diagonal()), 1)
+
+
+def test_long_names_are_not_cut():
+    model = "best of the invariants (equivariant, corrected by a polynomial of sizes of squares)"
+    picture = figures.errors([Peer(model, 1.0, 0.1, 0)])
+    assert model in picture and "…" not in picture
+    label = figures.form(dataclasses.replace(found(3), names=["mmmmm", "x", "y"]))
+    x, size = re.search(r'<text x="([\d.]+)"[^>]*font-size="([\d.]+)">mmmmm<', label).groups()
+    assert float(x) >= 0.97 * 5 * float(size)  # it ends there, and an m is 0.97 em wide
 
 
 def test_mixed_units_stay_apart_and_inside_their_cells():
@@ -230,7 +268,8 @@ def test_mixed_units_stay_apart_and_inside_their_cells():
     html = render(wide)
     assert "0.0069000" in html
     match = re.search(r'font-size="([\d.]+)">(0\.0017312\d*)<', html)
-    assert float(match[1]) * 0.6 * len(match[2]) <= 78
+    cell = float(re.search(r'<rect [^>]*width="(\d+)"', figures.form(wide))[1])
+    assert float(match[1]) * 0.6 * len(match[2]) <= cell
     marks = figures.spectrum(wide)
     heights = [
         float(y) for y in re.findall(r'<use [^>]*href="#spectrum-m[^>]* y="([\d.]+)"[^>]*var\(--blue', marks)
@@ -241,7 +280,8 @@ def test_mixed_units_stay_apart_and_inside_their_cells():
 def test_motions_are_named():
     assert motion(np.array([[0, 1.0], [0, 0]]), ["t", "x"]) == "shear t ↔ x"
     names = ["x", "y", "z"]
-    assert motion(np.array([[0, 1, 1.0], [-1, 0, 0], [-1, 0, 0]]), names) == "rotation in a tilted plane"
+    assert motion(np.array([[0, 1, 1.0], [-1, 0, 0], [-1, 0, 0]]), names) == "rotation of x, y and z"
+    assert motion(np.array([[0, 1, 0.3], [-1, 0, 0], [-0.3, 0, 0]]), names) == "rotation, mainly x ↔ y"
     assert motion(np.diag([0, 0, 1.0]), names) == "stretch"
     both = np.zeros((4, 4))
     both[0, 1], both[1, 0], both[2, 3], both[3, 2] = 1, -1, 0.5, 0.5
@@ -254,9 +294,11 @@ def words(data):
 
 
 def test_an_open_defect_is_a_sentence():
-    told = {"defect": (0.0, 1.0), "defect_words": "how far it is violated is open"}
+    told = {"defect": (0.0, 0.9), "defect_words": "not known: it may be noise", "defect_open": True}
     text = words(dataclasses.replace(none(), verdict="UNDERDETERMINED", **told))
-    assert "How far the form is violated is open. This is a 95 % interval" in text
+    assert (
+        "How exactly the form is kept is not known: it may be noise." in text and "95 % interval:" not in text
+    )
     exact = {"defect": (0.0, 1e-12), "defect_words": "kept to rounding errors"}
     text = words(dataclasses.replace(none(), verdict="UNDERDETERMINED", **exact))
     assert "the form is kept to rounding errors. This is" in text

@@ -44,11 +44,12 @@ def level(
       gortho level magnetometer.csv --x x,y,z --report out.html
       gortho level particles.parquet --x E,px:pz --json
     """
-    from gortho.level import level_form
     from gortho.samples import read
 
     _check_destinations(report, save)
     data = read(file, x=x, targets=False, decimal=decimal, seed=seed)
+    from gortho.level import level_form  # bad input shall not wait for torch
+
     labels = data.names if names is None else [name.strip() for name in names.split(",")]
     found = level_form(data.X, names=labels or None, x_error=_numbers(x_error), seed=seed)
     click.echo(found.to_json() if as_json else str(found))

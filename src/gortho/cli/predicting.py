@@ -32,11 +32,14 @@ def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
     Example:
       gortho predict run new.csv --out predictions.csv
     """
-    from gortho.runs import load, predicted, probabilities, read_for, target_columns
     from gortho.samples import DataError, check_writable, write
+    from gortho.samples.kinds import kind_of
 
+    kind_of(file)  # a missing file shall not wait for torch
     if check_writable(out).resolve() == file.resolve():
         raise DataError(f"{out} is the file that is read: choose another name for the predictions")
+    from gortho.runs import load, predicted, probabilities, read_for, target_columns
+
     found = load(run)
     _warn(found)
     data = read_for(found, file, targets=False, **columns)
@@ -61,6 +64,9 @@ def check(ctx: click.Context, /, run: Path, file: Path, as_json: bool, **columns
     Example:
       gortho check run new.csv --json
     """
+    from gortho.samples.kinds import kind_of
+
+    kind_of(file)  # a missing file shall not wait for torch
     from gortho.runs import certify, load, read_for
     from gortho.stored import plain
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gortho.cli.base import EXIT_CODES, EXITS, as_options, main
+from gortho.cli.beforehand import check_columns, check_destinations
 from gortho.cli.options import (
     DECIMAL,
     DROP,
@@ -171,13 +171,14 @@ def discover(
       gortho discover spins.csv --x rx,ry,rz,u,v --dims 3,2 --y energy
     """
     begun = time.perf_counter()
-    from gortho.runs import labels_of, remembered, scalars_of
-    from gortho.samples.spaces import apart
-
-    _check_destinations(report, save)
     sizes = whole_numbers("--dims", dims)
     if sizes and reading["points"] is not None:
         raise click.UsageError("--dims says how many vectors there are: leave out --points")
+    check_columns(file, reading)
+    check_destinations(report, save)
+    from gortho.runs import labels_of, remembered, scalars_of
+    from gortho.samples.spaces import apart
+
     if reading["derivative"] is not None and reading["output"] == "scalar":
         reading["output"] = "vector"
     seen = _survey(file, dask, quiet, time_budget=time_budget, **reading)
@@ -211,7 +212,8 @@ def discover(
         labels=words,
     )
     found = remembered(found, data)
-    found = dataclasses.replace(found, notices=tuple(as_options(notice) for notice in found.notices))
+    notices = tuple(as_options(notice) for notice in found.notices)
+    found = dataclasses.replace(found, notices=notices, advice=as_options(found.advice))
     _hand_over(ctx, found, report, save, as_json)
 
 
@@ -239,7 +241,7 @@ def demo(ctx: click.Context, /, seed: int, effort: str, report: Path, save: Path
     """
     from gortho.studies.tasks import synthetic
 
-    _check_destinations(report, save)
+    check_destinations(report, save)
     task = synthetic(samples=3000, seed=seed)
     click.echo(f"Hidden in the data: {task.form}")
     found = _search(task.x, task.y, effort, quiet, output=task.output, seed=seed)
@@ -255,26 +257,6 @@ def whole_numbers(option: str, text: str) -> list[int]:
         return [int(part) for part in text.split(",")] if text else []
     except ValueError:
         raise ValueError(f"{option} {text}: give whole numbers between commas, such as 0,0,1") from None
-
-
-def _check_destinations(report: Path | None, save: Path | None) -> None:
-    """Find out before the search, not after it, that a result could not be written."""
-    if report is not None:
-        import gortho.report.page  # noqa: F401 - is the extra installed?
-
-        if report.suffix.lower() not in (".html", ".htm"):
-            raise ValueError(f"--report {report}: the report is a page, give a name that ends in .html")
-        if report.is_dir() or not report.parent.is_dir():
-            raise ValueError(f"--report {report}: there is no folder {report.parent} to write it to")
-        if not os.access(report if report.exists() else report.parent, os.W_OK):
-            raise ValueError(f"--report {report}: it cannot be written to, choose another place")
-    if save is not None:
-        from gortho.discovery.saving import check_writable
-
-        try:
-            check_writable(save)
-        except ValueError as error:
-            raise ValueError(f"--save {error}") from None
 
 
 def _survey(file: Path, dask: str | None, quiet: bool, **reading: Any) -> Survey:

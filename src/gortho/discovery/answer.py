@@ -25,12 +25,13 @@ from gortho.discovery.settling import settling
 from gortho.discovery.spreads import certificate, given_errors, spread
 from gortho.discovery.targets import Errors
 from gortho.discovery.twins import Comparison, Model
-from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict, confidence, few_samples, judge
+from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict, confidence, judge, percent
 from gortho.discovery.violation import Violation, violation
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.report.data import Peer
 from gortho.report.words import spoken
+from gortho.samples.errors import numbered
 from gortho.samples.frame import form_distance
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
@@ -72,7 +73,7 @@ def answer(
     if comparison is not None and not interrupted:
         evidence = gathered(form, comparison, A, zero, posed, noise)
         seen = None if evidence.broken is None else violation(posed, comparison, A)
-        ruling = _ruling(evidence, comparison, posed, A, matrices, seen, tolerance)
+        ruling = _ruling(evidence, comparison, posed, A, matrices, seen, tolerance, clock)
     notices = [*notices, *_few_notice(evidence, posed), *_how_errors_count(samples, posed, found)]
     exact = fitted is not None and fitted.kind is Kind.POLYNOMIAL
     errors = None
@@ -113,13 +114,14 @@ def _ruling(
     refits: Tensor | None,
     seen: Violation | None,
     tolerance: float,
+    clock: Clock,
 ) -> tuple[Verdict, str, str, float]:
     """The verdict, with its reason, the advice and the confidence."""
     verdict, reason, advice = judge(evidence, spoken(posed.out(A).group_name), tolerance)
     if verdict is Verdict.NONE:
         reason = f"{reason} {seen}"
     if verdict is Verdict.UNDERDETERMINED:
-        advice = f"{advice} {settling(evidence, comparison, posed, A, refits)}".strip()
+        advice = f"{advice} {settling(evidence, comparison, posed, A, refits, clock)}".strip()
         if evidence.few_rule:
             advice = f"{OUTLIERS} {advice}"
     return verdict, reason, advice, confidence(evidence, verdict)
@@ -170,6 +172,15 @@ def gathered(
         classes=len(posed.classes),
         **c.evidence(),
     )
+
+
+def few_samples(e: Evidence, sizes: np.ndarray, rows: list[int] | None) -> str:
+    """The sentence on a few samples that rule the error; ``sizes`` are the |y| of the held-out samples."""
+    named = f" ({numbered(rows, most=5)})" if rows else ""
+    share = "over 99 %" if e.worst_share > 0.99 else percent(e.worst_share)
+    few = f"{len(e.worst)} of {e.held_out} held-out samples{named} make{'s' * (len(e.worst) == 1)} up {share}"
+    few += f" of the best twin's squared error; the largest |y| there is {sizes[list(e.worst)].max():.3g}"
+    return f"{few}, and the median over all held-out samples is {np.median(sizes):.3g}."
 
 
 def _few_notice(e: Evidence | None, posed: Posed) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,11 @@ SHARES = {"search": 0.4, "refits": 0.6, "predictor": 0.8, "twins": 1.0, "members
 #: Samples that a second of a budget is enough for, and the least that a budget cuts them to.
 ROWS_PER_SECOND, LEAST_ROWS = 500, 1_000
 BUDGET = "the time budget is not enough for more"
+#: Rows that were chosen for a budget before they were read are thinned again if what reading leaves of it is enough for
+#: so many times fewer only.
+TOO_MANY = 1.5
+#: A larger budget is advised with this margin, in steps of so many seconds: what is cut short is known roughly.
+MARGIN, STEP = 1.5, 10
 #: What is never cut takes about so many seconds: smaller budgets are not kept.
 LEAST_BUDGET = 3.0
 
@@ -37,6 +43,16 @@ def affordable(budget: float | None, rows: int) -> int:
     return rows if budget is None else min(rows, max(LEAST_ROWS, int(ROWS_PER_SECOND * budget)))
 
 
+def within_budget(budget: float | None, rows: int) -> int:
+    """So many rows that were chosen for a budget; fewer, where reading them has left too little of it.
+
+    >>> within_budget(18, 10_000), within_budget(5, 10_000)
+    (10000, 2500)
+    """
+    few = affordable(budget, rows)
+    return few if rows > TOO_MANY * few else rows
+
+
 class Clock:
     """Seconds since the start, seconds by stage, and the end of the stage's share of the budget, if there is one."""
 
@@ -44,6 +60,7 @@ class Clock:
         self.budget = None if budget is None else checks.seconds(budget)
         self.started = time.perf_counter()
         self.seconds: dict[str, float] = {}
+        self.missing = 0.0  # seconds, about, that what was cut short would have taken
         self._end: float | None = None
 
     @contextmanager
@@ -60,6 +77,11 @@ class Clock:
     def over(self) -> bool:
         """Whether the stage's share of the budget is spent."""
         return self._end is not None and time.perf_counter() > self._end
+
+    def enough(self, samples: int) -> str:
+        """A sentence on the time budget that would have been enough."""
+        seconds = STEP * math.ceil(MARGIN * (self.total + self.missing) / STEP)
+        return f"With these {samples:,} samples (max_samples={samples}), about {seconds} s would do."
 
     @property
     def cut(self) -> bool:

@@ -29,6 +29,8 @@ ROUNDING = 1e-9
 CERTAIN_SHARE = 0.5
 #: Standard errors on either side of an interval of 95 %.
 TWO_SIDED = 1.96
+#: An upper end above this share says nothing: most of the variance is left over, and may be all noise or all law.
+SAYS_NOTHING = 0.5
 #: Repeated inputs tell the noise where they have this many degrees of freedom.
 REPEATS = 10
 
@@ -53,15 +55,21 @@ class Defect:
     low: float
     high: float
     noise: Noise | None = None
+    measure: str = "variance"  # what it is a share of
 
     def __str__(self) -> str:
         if not self.low > 0:
-            if not self.high < 1:
-                return "how far it is violated is open"
+            if not self.informative:
+                return "not known: what is left over may be noise as well as a broken form"
             if self.high < ROUNDING:
                 return "kept to rounding errors"
-            return f"violated by less than {_percent(self.high)} % of the variance"
-        return f"broken by {_percent(self.low)} to {_percent(self.high)} % of the variance"
+            return f"violated by less than {_percent(self.high)} % of the {self.measure}"
+        return f"broken by {_percent(self.low)} to {_percent(self.high)} % of the {self.measure}"
+
+    @property
+    def informative(self) -> bool:
+        """Whether the interval says anything."""
+        return self.low > 0 or self.high <= SAYS_NOTHING
 
     @property
     def middle(self) -> float:
@@ -102,7 +110,8 @@ def class_defect(m: Measured, broken: bool) -> Defect:
     known = max(1 - min(m.unexplained, m.free_unexplained), 1e-3)
     high = max(m.gain, 0.0) + TWO_SIDED * m.gain_error
     low = CERTAIN_SHARE * max(0.0, m.gain - TWO_SIDED * m.gain_error) if broken else 0.0
-    return Defect(min(low / known, 1.0), min(max(high, low) / known, 1.0))
+    explained = "log loss that is explained"
+    return Defect(min(low / known, 1.0), min(max(high, low) / known, 1.0), measure=explained)
 
 
 def noise_of(train: Samples) -> Noise | None:

@@ -135,10 +135,7 @@ def discover(
     if len(set(dims)) > 1:
         kinds, each = coordinates_of(as_names(names, columns) or [], spaces, dims)
         names, labels = kinds[dims.index(max(dims))], with_coordinates(Labels.of(labels, y, scalars), each)
-    # A survey has thinned its rows to the budget already.
-    limits = allowed(
-        None if known else time_budget, len(X) if known and max_samples is None else max_samples, seed
-    )
+    limits = allowed(time_budget, max_samples, seed, read=None if known is None else len(X))
     samples, notices = enter(
         X,
         y,

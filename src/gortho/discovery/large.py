@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from gortho import checks
-from gortho.discovery.clock import BUDGET, affordable
+from gortho.discovery.clock import BUDGET, affordable, within_budget
 from gortho.discovery.correlation import SPLINES, Moments, scalar_values, spline_values, varying
 from gortho.discovery.starts import SCALARS, Start
 from gortho.discovery.workers import one_thread
@@ -141,11 +141,19 @@ class Survey:
 
 
 def allowed(
-    time_budget: float | None, max_samples: int | None, seed: int, memory: int | None = None
+    time_budget: float | None,
+    max_samples: int | None,
+    seed: int,
+    memory: int | None = None,
+    read: int | None = None,
 ) -> Limits:
-    """The most rows that a discovery works with: as asked for, as the time budget allows, as fits in memory."""
-    asked = MAX_SAMPLES if max_samples is None else checks.whole(max_samples, "max_samples", 2)
-    rows = affordable(time_budget, asked)
+    """The most rows that a discovery works with: as asked for, as the time budget allows, as fits in memory.
+
+    A survey that has ``read`` rows has thinned them already, to the budget that there was before.
+    """
+    most = MAX_SAMPLES if read is None else read
+    asked = most if max_samples is None else checks.whole(max_samples, "max_samples", 2)
+    rows = affordable(time_budget, asked) if read is None else min(asked, within_budget(time_budget, read))
     return Limits(rows, memory, seed, why=Limits.why if rows == asked else BUDGET)
 
 

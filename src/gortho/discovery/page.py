@@ -9,6 +9,7 @@ from gortho.discovery.words import named
 from gortho.formulas import Formula
 from gortho.formulas.writing import TEXT, Writer, body
 from gortho.report import FormulaRows, ReportData, RestartRow, TwinRow
+from gortho.report.motions import axis_generators
 from gortho.report.words import spoken
 
 CONFIDENCE_NOTE = (
@@ -31,7 +32,14 @@ def _twins(found: Discovery) -> list[TwinRow]:
 
 
 def _generators(found: Discovery) -> np.ndarray | None:
-    """The generators as matrices: of several spaces, each moves the vectors of one."""
+    """The generators as matrices, along the axes if they can be; of several spaces, each moves the vectors of one."""
+    wider = None if found.wider is None else found.wider.symmetry
+    one = wider is None or (len(wider.forms) == 1 and not wider.linked and wider.skew is None)
+    if found.candidate is not None and one:
+        directions = None if wider is None else wider.directions.numpy()
+        along = axis_generators(found.candidate.matrix.numpy(), directions)
+        if along is not None:
+            return along
     made = found.generators
     return made if made is None or made.ndim == 3 else made.sum(1)
 
@@ -109,6 +117,7 @@ def report_data(found: Discovery) -> ReportData:
         free_p=None if e is None else e.typical.p,
         defect=None if e is None else (found.defect.low, found.defect.high),
         defect_words=found.exactly(),
+        defect_open=not found.defect.informative,
         noise=_noise(found),
         tolerance=found.provenance.tolerance,
         classes=[str(c) for c in found.classes],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -103,13 +104,16 @@ def fit_network(
     batch_size = min(256, max(16, samples // 6))
     epochs = max(5, min(PASSES, steps // 10), math.ceil(steps * batch_size / samples))
     polish = max(10, int(POLISH * min(2.0, max(0.5, 2_000 / samples))))
-    asked = 0
+    asked, begun = 0, time.perf_counter()
 
     def stop() -> bool:  # asked after each epoch and each second-order step
         nonlocal asked
         asked += 1
-        progress(min(1.0, asked / (epochs + polish)))
-        return clock.over()
+        done = min(1.0, asked / (epochs + polish))
+        progress(done)
+        if over := clock.over():
+            clock.missing += (time.perf_counter() - begun) * (1 - done) / done
+        return over
 
     return fit(
         net,

@@ -250,7 +250,7 @@ class Discovery:
 
     def exactly(self) -> str:
         """How exactly the form is kept, in words."""
-        return words.exactly(self)
+        return str(self.defect)
 
     def __str__(self) -> str:
         return words.text(self)

@@ -1,10 +1,13 @@
-"""What would settle an answer that the samples leave open: how many samples, of which direction, what errors of y."""
+"""What would settle an answer that the samples leave open: how many samples, of which direction, what errors of y,
+how much time.
+"""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from gortho.discovery.clock import Clock
 from gortho.discovery.defect import ROUNDING
 from gortho.discovery.posed import Posed
 from gortho.discovery.refits import align_signs
@@ -25,13 +28,15 @@ MOST = 100.0
 LEAST = 2.0
 
 
-def settling(e: Evidence, c: Comparison, posed: Posed, A: Tensor, refits: Tensor | None) -> str:
+def settling(e: Evidence, c: Comparison, posed: Posed, A: Tensor, refits: Tensor | None, clock: Clock) -> str:
     """What would settle it, in a sentence or two; "" where nothing can be said.
 
     Errors of the form fall as 1/√N: a spread s at N samples is as small as s' at N (s/s')².
     """
     samples = sum(len(s) for s in (posed.given.train, posed.given.validation, posed.given.held_out))
-    if min(e.typical.unexplained, e.typical.free_unexplained) > NOTHING_EXPLAINED or not e.complete:
+    if not e.complete:
+        return clock.enough(samples)
+    if min(e.typical.unexplained, e.typical.free_unexplained) > NOTHING_EXPLAINED:
         return ""
     if e.left_over > MAX_UNEXPLAINED and not e.classes:
         rest = posed.values_out(c.left)

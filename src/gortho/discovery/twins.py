@@ -141,6 +141,7 @@ def compare(
     variance = _deviations(parts.validation, parts.train).mean()
     ended = Ended.DONE
     if _best(twins).validation > NETWORK_FROM * variance:
+        before = clock.missing
         network, ended = _network(parts, steps, seed, clock)
         free.append(network)
         if ended is Ended.DONE and _unit_free(parts.train) and network.validation < _best(twins).validation:
@@ -148,6 +149,8 @@ def compare(
             of_invariants = Parts(*(_as_vectors(invariants, s) for s in sets))
             twin_network, ended = _network(of_invariants, steps, seed, clock)
             twins.append(twin_network)
+        elif ended is Ended.STOPPED:
+            clock.missing += clock.missing - before  # its twin would have taken as long
         if ended is Ended.INTERRUPTED:
             raise KeyboardInterrupt
     plain = next(m.rows for m in free if m.rows is not None)

@@ -15,7 +15,6 @@ import numpy as np
 
 from gortho.discovery.defect import NOTABLE_GAIN, Defect, Noise, class_defect, contradicted, defect
 from gortho.discovery.twins import RULED_BY_FEW, Measured
-from gortho.samples.errors import numbered
 
 #: A law that is broken by more than this share of its variance does not keep the form (the user's ``tolerance``).
 TOLERANCE = 0.003
@@ -190,16 +189,8 @@ def confidence(e: Evidence, verdict: Verdict) -> float:
     return min(1 / (1 + math.exp(-score)), MOST_CONFIDENT)
 
 
-def few_samples(e: Evidence, sizes: np.ndarray, rows: list[int] | None) -> str:
-    """The sentence on a few samples that rule the error; ``sizes`` are the |y| of the held-out samples."""
-    named = f" ({numbered(rows, most=5)})" if rows else ""
-    share = "over 99 %" if e.worst_share > 0.99 else percent(e.worst_share)
-    few = f"{len(e.worst)} of {e.held_out} held-out samples{named} make{'s' * (len(e.worst) == 1)} up {share}"
-    few += f" of the best twin's squared error; the largest |y| there is {sizes[list(e.worst)].max():.3g}"
-    return f"{few}, and the median over all held-out samples is {np.median(sizes):.3g}."
-
-
 Judged = tuple[Verdict, str, str]  # with reason and advice
+MORE = "Give more samples, or less noisy ones; if a direction, an origin or a quantity is missing, pass it."
 
 
 def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> Judged:
@@ -250,15 +241,21 @@ def _nothing_explained(e: Evidence) -> Judged | None:
 
 def _contradicted(e: Evidence, found: str, tolerance: float) -> Judged | None:
     """Models of the coordinates are better, or may be."""
-    if e.broken is not None and e.broken.gain > tolerance:
-        if e.broken.gain < CLEAR_GAIN * e.broken.unexplained or (
-            e.broken.free_unexplained > max(MAX_FREE, OVERWHELMING * e.broken.unexplained) and not e.classes
-        ):
+    if e.broken is not None and max(e.broken.gain, e.defect.low) > tolerance:
+        too_much = max(MAX_FREE, OVERWHELMING * e.broken.unexplained)
+        little_explained = e.broken.free_unexplained > too_much and not e.classes
+        if little_explained or e.broken.gain < CLEAR_GAIN * e.broken.unexplained:
             return (
                 Verdict.UNDERDETERMINED,
                 f"{found}: this may be a broken form, or one that the search has missed, or what the models "
                 "of the invariants have not learnt.",
-                "Give more samples, or less noisy ones; if a direction, an origin or a quantity is missing, pass it.",
+                MORE,
+            )
+        if not e.defect.low > tolerance:
+            return (
+                Verdict.UNDERDETERMINED,
+                f"{found}: the form is {e.defect}, which may be more or less than the tolerance, {percent(tolerance)}.",
+                "Give more samples, or less noisy ones; or choose a tolerance outside of this interval.",
             )
         return (
             Verdict.NONE,
@@ -270,7 +267,7 @@ def _contradicted(e: Evidence, found: str, tolerance: float) -> Judged | None:
         return (
             Verdict.UNDERDETERMINED,
             f"{found}: the latter seem better, but these samples leave it open whether they are.",
-            "Give more samples, or less noisy ones; if a direction, an origin or a quantity is missing, pass it.",
+            MORE,
         )
     if e.spoiled(tolerance):
         return (

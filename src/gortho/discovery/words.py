@@ -37,12 +37,6 @@ def headline(found: Discovery) -> str:
     return f"The data {how} a quadratic form with group {group} (confidence {sure})."
 
 
-def exactly(found: Discovery) -> str:
-    """How exactly the form is kept."""
-    told = str(found.defect)
-    return told.replace("of the variance", "of the log loss that is explained") if found.classes else told
-
-
 def named(formula: Formula, wider: Wider | None = None, factor: float = 1.0) -> list[str]:
     """What a formula names beside vectors and scalars: the origin and the directions; and what × and ε are.
 
@@ -89,7 +83,7 @@ def text(found: Discovery) -> str:
     if found.wider is not None:
         lines += [sentences(f"  {line}") for line in found.wider.lines(found.interval_factor)]
     if found.evidence is not None:
-        lines.append(f"  how exactly: {exactly(found)}")
+        lines.append(f"  how exactly: {found.defect}")
     lines += [sentences(f"  why: {found.reason}"), sentences(f"  next: {found.advice}")]
     for peer in found.peers:
         if found.classes:

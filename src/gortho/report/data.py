@@ -102,6 +102,7 @@ class ReportData:
         None  # the share that the form cannot express: ends of a 95 % interval
     )
     defect_words: str = ""
+    defect_open: bool = False  # the interval says nothing
     noise: str = ""  # what is known of the noise of the targets
     tolerance: float | None = None
     # True and predicted are then rows of indicators, probabilities.

@@ -18,7 +18,7 @@ LEAST = 1e-16
 
 def defect(data: ReportData) -> str:
     """Draw the interval of the share that the form cannot express, on a logarithmic scale, with the tolerance."""
-    if data.defect is None or not np.isfinite(data.defect).all():
+    if data.defect is None or data.defect_open or not np.isfinite(data.defect).all():
         return ""
     low, high = data.defect
     high = max(high, LEAST)

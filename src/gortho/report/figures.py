@@ -1,5 +1,6 @@
 """The figures of the report: each function returns inline SVG, or nothing where there is nothing to draw."""
 
+import textwrap
 from collections.abc import Sequence
 from functools import partial
 
@@ -10,10 +11,15 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from gortho.immutable import ZERO_TOLERANCE
 from gortho.report.data import Array, Peer, ReportData, RestartRow
+from gortho.report.motions import in_like_units, like_units, motion
 from gortho.report.svg import BLUE, GREY, INK, MARKERS, ORANGE, SERIES, decades, heat, plot
-from gortho.report.words import in_like_units, motion, number, shorten, with_interval
+from gortho.report.words import number, shorten, with_interval
 
 MAX_GENERATORS, MAX_POINTS = 10, 2000
+#: Generators of so many variables have numbers in their cells, unless they are below this share of the largest.
+MOST_WRITTEN, NEARLY_NOTHING = 5, 0.005
+#: Characters of a line above a bar.
+LINE = 50
 #: Eigenvalues whose sizes differ by more than this factor are drawn on a logarithmic scale around zero.
 WIDE_SPAN = 50
 
@@ -46,9 +52,12 @@ def form(data: ReportData) -> str:
             return (number(matrix[i, j]),)
         return with_interval(matrix[i, j], (float(high[i, j]) - float(low[i, j])) / 2)
 
-    size = len(matrix)
+    size, units = len(matrix), like_units(matrix)
+    tints = matrix * np.outer(units, units)
+    if low is not None and high is not None:
+        tints = np.where((low < 0) & (high > 0), 0.0, tints)  # it may be zero
     alt = f"Heat map of the {size} by {size} matrix A over {', '.join(data.names)}"
-    return heat(matrix, texts, data.names, alt, cell=(78, 54))
+    return heat(tints, texts, data.names, alt, cell=(78, 54))
 
 
 def skew(data: ReportData) -> str:
@@ -66,9 +75,9 @@ def skew(data: ReportData) -> str:
     return heat(matrix, texts, data.names, alt, cell=(78, 54))
 
 
-def _entry(matrix: Array, worth: Array, i: int, j: int) -> Sequence[str]:
-    """Write one entry of a small matrix, leaving out what is nearly nothing in any units."""
-    return (number(matrix[i, j], 2),) if len(matrix) < 6 and worth[i, j] > 0.005 * worth.max() else ()
+def _entry(matrix: Array, tints: Array, i: int, j: int) -> Sequence[str]:
+    """Write one entry of a small matrix, if it is tinted."""
+    return (number(matrix[i, j], 2),) if len(matrix) <= MOST_WRITTEN and tints[i, j] else ()
 
 
 def generators(data: ReportData) -> list[tuple[str, str]]:
@@ -77,9 +86,11 @@ def generators(data: ReportData) -> list[tuple[str, str]]:
         return []
     pictures = []
     for index, matrix in enumerate(data.generators[:MAX_GENERATORS]):
-        name, entry = motion(matrix, data.names), partial(_entry, matrix, in_like_units(matrix))
+        name, tints = motion(matrix, data.names), in_like_units(matrix, data.matrix)
+        tints = np.where(np.abs(tints) > NEARLY_NOTHING * np.abs(tints).max(), tints, 0.0)
         alt = f"Heat map of generator {index + 1}: {name}"
-        pictures.append((name, heat(matrix, entry, data.names, alt, cell=(50, 38))))
+        cell = (58, 40) if len(matrix) <= MOST_WRITTEN else (34, 30)
+        pictures.append((name, heat(tints, partial(_entry, matrix, tints), data.names, alt, cell)))
     return pictures
 
 
@@ -141,19 +152,21 @@ def errors(rows: list[Peer], classes: bool = False) -> str:
     if not any(np.isfinite(row.mse) and row.mse > 0 for row in rows):
         return ""
 
+    labels = [textwrap.wrap(f"{row.model}: {number(row.mse)}", LINE)[:3] for row in rows]
+    ends = np.cumsum([len(lines) + 1.6 for lines in labels])  # lower ends of the bars, in lines
+
     def draw(figure: Figure, axes: Axes) -> None:
         decades(axes, "x", [row.mse / 4 for row in rows], [row.mse for row in rows])
         start, end = axes.get_xlim()
-        for place, row in enumerate(rows):
+        for place, (row, lines, lower) in enumerate(zip(rows, labels, ends)):
             shown = float(np.clip(np.nan_to_num(row.mse, nan=start, posinf=end), start, end))
-            axes.barh(place, shown - start, left=start, height=0.42, color=GREY if place else BLUE)
-            text = f"{shorten(row.model, 40)}: {number(row.mse)}"
-            axes.annotate(text, (start, place - 0.27), (2, 2), textcoords="offset points")
-        axes.set(xlabel=f"{what} (held out)", yticks=[], ylim=(len(rows) - 0.6, -0.75))
+            axes.barh(lower - 0.5, shown - start, left=start, height=1, color=GREY if place else BLUE)
+            axes.annotate("\n".join(lines), (start, lower - 1), (2, 3), textcoords="offset points")
+        axes.set(xlabel=f"{what} (held out)", yticks=[], ylim=(ends[-1] + 0.4, 0))
         axes.spines["left"].set_visible(False)
 
     alt = "Held-out error: " + "; ".join(f"{row.model} {number(row.mse)}" for row in rows)
-    return plot("errors", alt, draw, height=1 + 0.55 * len(rows))
+    return plot("errors", alt, draw, height=0.7 + 0.2 * float(ends[-1]))
 
 
 def equivariance(boosts: Array | None, exact: Array | None, free: Array | None) -> str:
@@ -178,7 +191,7 @@ def equivariance(boosts: Array | None, exact: Array | None, free: Array | None) 
 def restarts(rows: list[RestartRow]) -> str:
     """Draw the error of each search against its distance from the best one, marked by signature."""
     rows = [r for r in rows if np.isfinite(r.distance) and 0 < r.validation_error < np.inf]
-    if not rows:
+    if len(rows) < 2:
         return ""
     # a distance of zero is put at the left edge
     edge = min((r.distance for r in rows if r.distance > 0), default=1e-3) / 3

@@ -12,6 +12,15 @@ BADGES = {
     "NONE": ("○", "No such symmetry"),
     "UNDERDETERMINED": ("?", "The data cannot tell"),
 }
+#: What the kinds of elementary motions are.
+KINDS = {
+    "rotation": "A rotation turns two variables into each other.",
+    "boost": "A boost mixes a direction that adds to q with one that takes away from it, as time and space in special "
+    "relativity.",
+    "shear": "A shear adds a multiple of one variable to another.",
+    "stretch": "A stretch multiplies what q does not see.",
+    "mainly": "Where it says mainly, other variables take part a little.",
+}
 APPROXIMATE = ("≈", "Symmetry found, not quite exact")
 
 
@@ -41,13 +50,17 @@ def page(data: ReportData) -> str:
         "restarts": figures.restarts(data.restarts),
         "history": figures.history(data.history),
     }
+    moved = (
+        figures.generators(data) if data.verdict == "FOUND" else []
+    )  # of no other is the group of interest
     return template("page.html").render(
         data=data,
         badge=APPROXIMATE if data.approximate else BADGES[data.verdict],
         sure=data.verdict == "FOUND" and bool(np.isfinite(data.confidence)),
         found=data.verdict == "FOUND",
         pictures={name: Markup(svg) for name, svg in pictures.items()},
-        generators=[(name, Markup(svg)) for name, svg in figures.generators(data)],
+        generators=[(name, Markup(svg)) for name, svg in moved],
+        kinds=[words for kind, words in KINDS.items() if any(kind in name for name, _ in moved)],
         bootstrap=_quantiles(data.bootstrap_distances),
         mismatch=_quantiles(data.equivariance_errors),
     )

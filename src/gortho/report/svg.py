@@ -27,6 +27,8 @@ _PAGE_COLOURS = {
     BLUE: f"var(--blue, {BLUE})",
     ORANGE: f"var(--orange, {ORANGE})",
 }
+#: Cells of a matrix may be wider than asked for by this factor, where numbers are long.
+WIDER = 1.4
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "path",
     "svg.hashsalt": "gortho",
@@ -105,31 +107,42 @@ def decades(axes: Axes, side: str, *values: Iterable[float]) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def _ems(text: str) -> float:
+    """About the width of a text in a sans serif font, in units of its size; rather too much than too little."""
+    return sum(1.0 if letter in "mwMW@%…" else 0.66 for letter in text)
+
+
 def heat(
     values: Array,
     texts: Callable[[int, int], Sequence[str]],
     names: Sequence[str],
     alt: str,
     cell: tuple[int, int],
-    longest: int = 8,
+    longest: int = 10,
 ) -> str:
-    """Draw a matrix as tinted cells with lines of text, its variables named along both sides."""
+    """Draw a matrix as cells with lines of text, tinted by values, its variables named along both sides."""
     short = [shorten(name, longest) for name in names]
-    (width, height), left, top = cell, 14 + 8 * max(map(len, short)), 22
+    (width, height), top = cell, 22
     strongest = np.nanmax(np.abs(values), initial=0, where=np.isfinite(values)) or 1
     cells = {(i, j): [text for text in texts(i, j) if text] for i, j in np.ndindex(values.shape)}
-    # long numbers are set smaller, all alike, so that none leaves its cell (a character is about 0.64 em wide at most)
+    # long numbers get wider cells, then smaller letters, all alike, so that none leaves its cell (a character is about
+    # 0.64 em wide at most)
     lengths = [max((len(lines[k]) for lines in cells.values() if len(lines) > k), default=1) for k in (0, 1)]
+    width = max(width, min(round(WIDER * width), round(0.64 * 14 * lengths[0]) + 8))
     sizes = [min(most, (width - 8) / (0.64 * length)) for most, length in zip((14, 11), lengths)]
+    sizes[1] = min(sizes)
+    widest = max(map(_ems, short))
+    label = min(14, (width - 4) / widest)
+    left = round(14 + label * widest)
     parts: list[str] = []
 
-    def write(x: float, y: float, text: str, more: str = 'text-anchor="middle"') -> None:
+    def write(x: float, y: float, text: str, more: str) -> None:
         parts.append(f'<text x="{x:g}" y="{y:g}" {more}>{escape(text)}</text>')
 
     for i, row in enumerate(values):
         y = top + i * height
-        write(left - 8, y + height / 2 + 5, short[i], 'text-anchor="end"')
-        write(left + (i + 0.5) * width, top - 8, short[i])
+        write(left - 8, y + height / 2 + 5, short[i], f'text-anchor="end" font-size="{label:.3g}"')
+        write(left + (i + 0.5) * width, top - 8, short[i], f'text-anchor="middle" font-size="{label:.3g}"')
         for j, value in enumerate(row):
             x, colour = left + j * width, _PAGE_COLOURS[BLUE if value > 0 else ORANGE]
             tint = 0.55 * abs(value) / strongest if np.isfinite(value) else 0

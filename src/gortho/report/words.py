@@ -1,15 +1,10 @@
-"""Numbers and matrices put into words for human readers."""
+"""Numbers put into words for human readers."""
 
 import math
 import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
-from scipy.linalg import matrix_balance
-
-from gortho.report.data import Array
 
 #: Columns of a printed answer.
 WIDTH = 96
@@ -110,54 +105,6 @@ def chance(p: float) -> str:
     return "< 10⁻¹⁶" if p < 1e-16 else f"= {number(p, 2)}"
 
 
-def motion(generator: Array, names: Sequence[str]) -> str:
-    """Say what kind of motion a generator makes and, where it mixes just two variables, which.
-
-    Its eigenvalues tell the kind, whatever the units and the frame: a rotation in a skewed metric is one still.
-
-    >>> motion(np.array([[0.0, 1.0], [1.0, 0.0]]), ["E", "p"])
-    'boost E ↔ p'
-    >>> motion(np.array([[0.0, 0.001], [-1.0, 0.0]]), ["V", "I"])
-    'rotation V ↔ I'
-    """
-    if not np.isfinite(generator).all() or not generator.any():
-        return "mixed motion"
-    kind = _kind(np.asarray(generator, float))
-    if len(generator) < 2 or kind in ("mixed motion", "stretch"):
-        return kind
-    size = in_like_units(generator) ** 2
-    pair = np.triu(size + size.T + np.add.outer(size.diagonal(), size.diagonal()), 1)
-    if pair.max() < 0.95 * size.sum():
-        return f"{kind} in a tilted plane"
-    i, j = (int(k) for k in np.unravel_index(pair.argmax(), pair.shape))
-    return f"{kind} {names[i]} ↔ {names[j]}"
-
-
-def in_like_units(generator: Array) -> Array:
-    """The sizes of a generator's entries in units of the variables that make rows and columns alike.
-
-    >>> in_like_units(np.array([[0.0, 0.25], [-4.0, 0.0]]))
-    array([[0., 1.],
-           [1., 0.]])
-    """
-    finite = np.where(np.isfinite(generator), generator, 0.0)
-    return np.abs(matrix_balance(finite, permute=False)[0])
-
-
-def _kind(generator: Array) -> str:
-    """The kind of motion by the eigenvalues: imaginary, real in pairs ±λ, real, or all zero."""
-    values = np.linalg.eigvals(generator / np.abs(generator).max())
-    largest = np.abs(values).max()
-    if largest < 1e-6:  # rounding leaves its square root
-        return "shear"
-    real, imaginary = (np.abs(part).max() > 1e-3 * largest for part in (values.real, values.imag))
-    if real and imaginary:
-        return "mixed motion"
-    if imaginary:
-        return "rotation"
-    return "boost" if abs(values.real.sum()) < 1e-3 * largest else "stretch"
-
-
 def spoken(group: str) -> str:
     """The name of a group in a sentence.
 
@@ -192,7 +139,8 @@ def shorten(text: str, length: int) -> str:
 def terms(law: str) -> list[str]:
     """Cut a law before each of its signs, so that lines break between terms only.
 
-    >>> terms("q(x) = 1.00 E² - 1.00 p²")
-    ['q(x) = 1.00 E²', '− 1.00 p²']
+    >>> terms("q(x) = 1.00 E² - 1.72e-06 p²")
+    ['q(x) = 1.00 E²', '− 1.72×10⁻⁶ p²']
     """
+    law = re.sub(r"(?<=\d)e([+-]\d+)\b", lambda m: f"×{power_of_ten(int(m[1]))}", law)
     return [re.sub("^- ", "− ", term) for term in re.split(r"\s+(?=[+−-]\s)", law.strip())]
