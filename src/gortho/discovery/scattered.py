@@ -26,6 +26,8 @@ ROUNDING = 1e-6
 CLOSE = 0.2
 #: Samples for each monomial, and the share of them that may be outliers, at most.
 ROWS_FOR_MONOMIAL, MOST = 8, 0.02
+#: Monomials, and samples that they are fitted to, at most: more take longer and tell no more.
+MONOMIALS, ROWS = 150, 5_000
 #: A sample is among the others where its leverage is not beyond this quantile of theirs.
 AMONG = 0.9
 #: Degrees of polynomials, and rounds of each fit with weights by the one before.
@@ -38,10 +40,11 @@ def scattered(samples: Samples, seen: int) -> Tensor:
     """Which samples are off a polynomial that explains all others, by a fit to the first ones: a mask."""
     X, y = coordinates(samples), samples.y.double().reshape(len(samples), -1)
     w = torch.ones(len(y), dtype=y.dtype) if samples.weights is None else samples.weights.double()
+    seen = min(seen, ROWS)
     spread = (y - y.median(0).values).square().sum(1) * w
     for degree in range(1, DEGREES + 1):
         count = math.comb(X.shape[1] + degree, degree)
-        if ROWS_FOR_MONOMIAL * count > seen:
+        if ROWS_FOR_MONOMIAL * count > seen or count > MONOMIALS:
             break
         D = monomials_of(X[:seen], count, degree)(X) * w.sqrt()[:, None]
         squares, leverage = _robust(D, y * w.sqrt()[:, None], spread, seen)
