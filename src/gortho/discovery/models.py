@@ -228,10 +228,10 @@ def polynomial(train: Table, validation: Table, seed: int = 0) -> Predictor:
 
 
 def directions(samples: Samples, most: int) -> Tensor | None:
-    """Monomials of the directions of vectors and of their differences, up to so many columns; None if there are more.
+    """Monomials of the directions of vectors and of their differences, alone and times lengths; None if too many.
 
     Of the fourth degree, the third for outputs that are odd: what other norms than that of a form look like in any
-    axes. Also times lengths, and times products of two given scalars and the scalars themselves, as far as they fit.
+    axes. Up to so many columns, those with lengths left out first.
     """
     x, (_, k, n) = samples.x.double(), samples.x.shape
     i, j = torch.triu_indices(k, k, 1)
@@ -243,11 +243,10 @@ def directions(samples: Samples, most: int) -> Tensor | None:
     length = v.norm(dim=2, keepdim=True)
     unit = v / length.clamp_min(1e-300)
     columns = torch.stack([unit[..., list(each)].prod(-1) for each in of], -1)
-    given = torch.cat([x[:, 0, :0], *(s.double().flatten(1) for s in samples.scalars if s is not None)], 1)
-    i, j = torch.triu_indices(given.shape[1], given.shape[1], 1)
-    scalars = torch.cat([given[:, i] * given[:, j], given], 1)[:, :, None, None]
-    factors = [torch.ones_like(length), torch.asinh(length.square()), *scalars.unbind(1)]
-    return torch.cat([(columns * f).flatten(1) for f in factors[: most // columns[0].numel()]], 1)
+    parts = (
+        [columns, columns * torch.asinh(length.square())] if 2 * len(of) * v.shape[1] <= most else [columns]
+    )
+    return torch.cat([p.flatten(1) for p in parts], 1)
 
 
 def squared_errors(prediction: Tensor, samples: Samples) -> np.ndarray:

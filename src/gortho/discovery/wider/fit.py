@@ -26,7 +26,7 @@ from gortho.discovery.predictor import (
 )
 from gortho.discovery.projection import LEAST_DAMPING
 from gortho.discovery.spreads import BOOSTS
-from gortho.discovery.twins import Comparison, Given, _model, _of_directions, _side, measured
+from gortho.discovery.twins import Comparison, Given, _model, _side, measured
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.projection import WideProjection
 from gortho.discovery.wider.search import End, polynomials
@@ -137,7 +137,7 @@ def compare_wide(
         rest = linear_fit(claim, end.theta, claim.of(left.train), seed + 1).network
         corrected = [p + predict(rest, *s.inputs) for p, s in zip(own[1:], (left.validation, left.held_out))]
         twins.append(_model("equivariant, corrected", parts, corrected))
-    free = [*_side(coordinates, parts, left, own, seed), *_of_directions(parts, left, own)]
+    free = list(_side(coordinates, parts, left, own, seed))
     direct = min((m for m in free if m.rows is not None), key=lambda m: m.validation)
     rows, done = free[0].rows, not clock.over()
     if plain is not None:
