@@ -11,8 +11,10 @@ import gortho
 from gortho.discovery.outliers import outliers
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import exact_law, mean_error
+from gortho.discovery.scattered import scattered
 from gortho.discovery.targets import Errors
 from gortho.discovery.whole import from_all
+from gortho.reps import as_rep
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 
@@ -146,9 +148,9 @@ def test_wrong_validation_samples_do_not_spoil_an_exact_polynomial():
 
 
 def test_a_sample_that_is_nearly_all_of_the_spread_is_named_where_nothing_is_found():
-    """A torque, which no form of O(A) explains: outliers are not told from the law, but one that rules y is."""
+    """What neither O(A) nor a polynomial explains: outliers are not told from the law, but one that rules y is."""
     x = np.random.default_rng(1).normal(size=(300, 2, 3))
-    y = np.cross(x[:, 0], x[:, 1])
+    y = np.cross(x[:, 0], x[:, 1]) * np.sin(3 * x[:, :1, 0])
     for wrong in (False, True):
         y[17] = [900.0, -3.0, 4.0] if wrong else y[17]
         found = gortho.discover(x, y, "vector", look_for="O", settings=TINY)
@@ -158,3 +160,59 @@ def test_a_sample_that_is_nearly_all_of_the_spread_is_named_where_nothing_is_fou
             if "samples (number 17 of" in notice and "of the spread of y" in notice
         ]
         assert found.form is None and bool(told) == wrong
+
+
+def off_a_polynomial(x, y, output="scalar"):
+    posed = Posed.of(Samples(x, y, as_rep(output)), 0)
+    whole = Samples.cat([posed.parts.train, posed.parts.validation, posed.parts.held_out])
+    off = scattered(whole, len(posed.parts.train) + len(posed.parts.validation))
+    return sorted(posed.numbers[off].tolist())
+
+
+def without_a_form(law, rows=500, seed=3):
+    """A torque, a law with a direction and one with an origin, with noise of one percent."""
+    x = normal(rows, 2, 3, seed=seed)
+    s = torch.tensor([0.3, 0.5, 0.8], dtype=x.dtype)
+    one = x[:, 0]
+    y = {
+        "torque": lambda: torch.linalg.cross(one, x[:, 1]),
+        "direction": lambda: one.square().sum(1) * (one @ s),
+        "origin": lambda: (1 + (one - s).square().sum(1)).sqrt(),
+    }[law]()
+    y = y + 0.01 * y.std() * normal(*y.shape, seed=seed + 1)
+    return (x, y, "vector") if law == "torque" else (x[:, :1], y, "scalar")
+
+
+@pytest.mark.parametrize("law", ["torque", "direction", "origin"])
+@pytest.mark.parametrize("factor", [500.0, -1.0])
+def test_outliers_of_laws_without_a_form(law, factor):
+    x, y, output = without_a_form(law)
+    assert off_a_polynomial(x, y, output) == []
+    inside = x.flatten(1).norm(dim=1) < x.flatten(1).norm(dim=1).median()
+    row = int((inside * y.reshape(len(y), -1).norm(dim=1)).argmax())
+    y[row] *= factor
+    assert off_a_polynomial(x, y, output) == [row]
+
+
+def test_what_a_polynomial_misses_is_no_outlier():
+    """Poles off the origin, noise in proportion to y, heavy tails of inputs and of noise, and far inputs."""
+    for seed in range(3):
+        x = normal(500, 1, 3, seed=seed)
+        q = (x[:, 0] - 0.4).square().sum(1)
+        noise = normal(500, seed=seed + 10)
+        assert off_a_polynomial(x, 1 / q) == [] and off_a_polynomial(x, q**-0.5) == []
+        assert off_a_polynomial(x, q**2 * (1 + 0.2 * noise)) == []
+        heavy = x / normal(500, 1, 1, seed=seed + 20).abs()
+        assert off_a_polynomial(heavy, (heavy[:, 0] - 0.4).square().sum(1).sqrt() + 0.01 * noise) == []
+        assert off_a_polynomial(x, q + noise / normal(500, seed=seed + 30)) == []
+
+
+def test_a_wrong_row_of_a_torque_is_an_outlier_whatever_the_form():
+    """A fit of one form explains nothing of it, so that outliers were not told from the law, and it was left open."""
+    x, y, output = without_a_form("torque")
+    row = int(x.flatten(1).norm(dim=1).argmin())
+    y[row] *= 500
+    posed = Posed.of(Samples(x, y, as_rep(output)), 0)
+    for form in (torch.eye(3), torch.diag(torch.tensor([1.0, -1.0, 1.0]))):
+        out = outliers(posed.parts, form.double(), Errors.ABSOLUTE, 0)
+        assert posed.numbers[out].tolist() == [row]

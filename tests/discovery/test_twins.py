@@ -15,6 +15,8 @@ from gortho.discovery.models import (
     Table,
     boosted_trees,
     coordinates,
+    directions,
+    linear,
     polynomial,
     squared_errors,
 )
@@ -63,6 +65,20 @@ def test_polynomials_leave_columns_alone_that_do_not_vary(constant):
     ]
     torch.testing.assert_close(values[0], truth, rtol=0, atol=1e-3)
     torch.testing.assert_close(values[1], truth, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("power, explained", [(4, True), (2, False)])
+def test_directions_tell_other_norms_from_that_of_a_form(power, explained):
+    """|x|₄ / |x| in turned axes, which no length explains; and |x|₂ / |x|, of which noise alone is left."""
+    x = normal(900, 1, 3, seed=1)
+    turned = x @ torch.linalg.qr(normal(3, 3, seed=2))[0]
+    norm = (turned.abs() ** power).sum(2) ** (1 / power) / x.norm(dim=2)
+    y = norm[:, 0] + 0.01 * normal(900, seed=3)
+    samples = Samples(x, y - y.mean())
+    train, rest = tables(samples, lambda s: directions(s, 300), at=600)
+    share = rest.error(linear(train, rest)(rest.inputs)) / float(rest.targets.square().mean())
+    assert share < 0.3 if explained else share > 0.9
+    assert directions(samples, 8) is None  # no room for them
 
 
 def test_kernel_ridge_is_differentiable():

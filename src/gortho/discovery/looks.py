@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from gortho.discovery.projection import Projection, Solve
+from gortho.nn.tuples import TupleFeatures
 from gortho.samples.values import Samples
 
 #: Residuals beyond so many median ones count less and less.
@@ -40,11 +41,20 @@ def few_for(samples: Samples, size: Size) -> tuple[Samples, int]:
     """As many of the samples as a look of this size takes, and the unknowns of its family."""
     components, n = samples.rep.size(samples.n), samples.n
     legs = sum(samples.points ** len(t.legs) for part in samples.rep.parts for t in part.terms())
-    columns = max(size.columns, min(size.for_leg * legs, size.most))
+    for_leg = max(
+        size.for_leg, 0 if samples.set_like else TupleFeatures.room_for(samples.points, _scalars(samples))
+    )
+    columns = max(size.columns, min(for_leg * legs, size.most))
     columns = max(8, min(columns, len(samples) * components // ROWS_FOR_UNKNOWN))
     entries = n * (n + 1) // 2
     rows = max(size.rows, ROWS_FOR_UNKNOWN * columns)
     return samples.rows(slice(0, max(-(-rows // components), ROWS_FOR_ENTRY * entries))), columns
+
+
+def _scalars(samples: Samples) -> int:
+    """Given scalars of points and samples together."""
+    counts = samples.network_options()
+    return int(samples.points * counts["point_scalars"] + counts["sample_scalars"])
 
 
 def projections(samples: Samples, size: Size, softness: Sequence[float], seed: int) -> list[Projection]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -206,18 +206,47 @@ def monomials_of(inputs: Tensor, most: int = MONOMIALS, highest: int = DEGREE) -
     return monomials
 
 
-def polynomial(train: Table, validation: Table, seed: int = 0) -> Predictor:
-    """Ridge regression on monomials: what bends little is seen best by it."""
-    monomials = monomials_of(train.inputs)
-    D = monomials(train.inputs)
+def linear(train: Table, validation: Table, seed: int = 0) -> Predictor:
+    """Ridge regression on columns as they are."""
+    D = train.inputs
     root = torch.ones(len(D), 1, dtype=D.dtype) if train.weights is None else train.weights.sqrt()[:, None]
     size = (D * root).norm(dim=0).clamp_min(1e-300)
     U, s, Vt = torch.linalg.svd(D * root / size, full_matrices=False)
     b = U.mT @ (train.targets * root)
-    V = monomials(validation.inputs) / size
+    V = validation.inputs / size
     fits = [Vt.mT @ ((s / (s.square() + ridge * s[0] ** 2))[:, None] * b) for ridge in _POLYNOMIAL_RIDGES]
     best = min(fits, key=lambda c: validation.error(V @ c))
-    return lambda z: monomials(z) / size @ best
+    return lambda z: z.double() / size @ best
+
+
+def polynomial(train: Table, validation: Table, seed: int = 0) -> Predictor:
+    """Ridge regression on monomials: what bends little is seen best by it."""
+    monomials = monomials_of(train.inputs)
+    D, V = (replace(table, inputs=monomials(table.inputs)) for table in (train, validation))
+    model = linear(D, V)
+    return lambda z: model(monomials(z))
+
+
+def directions(samples: Samples, most: int) -> Tensor | None:
+    """Monomials of the directions of vectors and of their differences, alone and times lengths; None if too many.
+
+    Of the fourth degree, the third for outputs that are odd: what other norms than that of a form look like in any
+    axes. Up to so many columns, those with lengths left out first.
+    """
+    x, (_, k, n) = samples.x.double(), samples.x.shape
+    i, j = torch.triu_indices(k, k, 1)
+    v = torch.cat([x, x[:, i] - x[:, j]], 1)
+    degree = 3 if max(part.rank for part in samples.rep.parts) % 2 else 4
+    of = list(itertools.combinations_with_replacement(range(n), degree))
+    if len(of) * v.shape[1] > most:
+        return None
+    length = v.norm(dim=2, keepdim=True)
+    unit = v / length.clamp_min(1e-300)
+    columns = torch.stack([unit[..., list(each)].prod(-1) for each in of], -1)
+    parts = (
+        [columns, columns * torch.asinh(length.square())] if 2 * len(of) * v.shape[1] <= most else [columns]
+    )
+    return torch.cat([p.flatten(1) for p in parts], 1)
 
 
 def squared_errors(prediction: Tensor, samples: Samples) -> np.ndarray:

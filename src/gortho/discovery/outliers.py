@@ -5,6 +5,7 @@ variance that shares are measured by. Outliers are few. They are far from a robu
 by the spread of y, and their y is beyond that of all others. Where they lie tells nothing: samples that are far from
 every fit in one place, such as the pole of a law, or where a symmetry is broken, are no outliers. Where a short
 polynomial is the law of all others to many digits, what is off it is an outlier whatever its y: a wrong digit of x.
+Laws that keep no O(A) are left to a polynomial of the coordinates (`scattered`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import LAW, POLYNOMIAL_STEPS, Parts
 from gortho.discovery.projection import LEAST_DAMPING, Projection, Solve
 from gortho.discovery.result import Discovery
+from gortho.discovery.scattered import scattered
 from gortho.discovery.targets import Errors, prepared
 from gortho.discovery.verdict import Verdict, percent
 from gortho.nn.tuples import SOFT
@@ -63,11 +65,21 @@ def outliers(parts: Parts, A: Tensor, errors: Errors, seed: int) -> Tensor:
     ``A`` and ``errors`` are those of the search, in the frame. The fit is one to training and validation samples.
     """
     whole = Samples.cat([parts.train, parts.validation, parts.held_out])
-    seen, spread = len(parts.train) + len(parts.validation), _deviations(whole)
-    none = np.zeros(len(whole), bool)
+    seen = len(parts.train) + len(parts.validation)
     off = _off_the_law(whole, seen, A, seed)
     if off is not None and (not off.any() or not _somewhere(A, whole, off)):
         return torch.from_numpy(off)
+    found = _gross(whole, seen, A, errors, seed)
+    if not bool(found.any()) and seen >= FEWEST:  # the law may keep no form
+        apart = scattered(whole, seen)
+        if bool(apart.any()) and not _somewhere(A, whole, apart.numpy()):
+            return apart
+    return found
+
+
+def _gross(whole: Samples, seen: int, A: Tensor, errors: Errors, seed: int) -> Tensor:
+    """Which samples are far from a robust fit of the form, and have a y beyond that of all others."""
+    none, spread = np.zeros(len(whole), bool), _deviations(whole)
     if seen < FEWEST or not bool((spread > _beyond(GROSS, spread)).any()):
         return torch.from_numpy(none)
     far, squares = _far(prepared(whole, Errors.ABSOLUTE), seen, A, seed)

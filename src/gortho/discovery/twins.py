@@ -20,6 +20,7 @@ from torch import Tensor
 
 from gortho.discovery.clock import Clock
 from gortho.discovery.models import (
+    MONOMIALS,
     TREE_TARGETS,
     Invariants,
     Kernels,
@@ -28,6 +29,8 @@ from gortho.discovery.models import (
     Table,
     boosted_trees,
     coordinates,
+    directions,
+    linear,
     paired_p,
     polynomial,
     squared_errors,
@@ -46,6 +49,8 @@ CORRECTED = "equivariant, corrected"
 WORST = 0.02
 #: These few rule an error when they make up more than this share of it.
 RULED_BY_FEW = 0.5
+#: Samples for each monomial of directions, at least.
+ROWS_FOR_COLUMN = 3
 
 
 #: Measures predictions of twin and free model, in the frame, in the given coordinates.
@@ -136,6 +141,7 @@ def compare(
     free = [
         *_side(coordinates, parts, left, own, seed),
         *_sharp("the given coordinates", partial(_in_axes, axes), parts, left, own, seed),
+        *_of_directions(parts, left, own),
     ]
     progress(0.7)
     variance = _deviations(parts.validation, parts.train).mean()
@@ -208,6 +214,18 @@ def _sharp(
         model = learn(Table.of(given[0], rests[0]), Table.of(given[1], rests[1]), seed)
         values = [model(Z).reshape(s.y.shape) + p for Z, s, p in zip(given[1:], sets[1:], own[1:])]
         yield _model(f"{CORRECTED} by {told}", parts, values)
+
+
+def _of_directions(parts: Parts, left: Parts, own: list[Tensor]) -> Iterator[Model]:
+    """A polynomial of directions for what is left over; polynomials of the squares of the form are its twins."""
+    sets = (parts.train, parts.validation, parts.held_out)
+    most = min(MONOMIALS, len(parts.train) // ROWS_FOR_COLUMN)
+    rows = [Z for Z in (directions(s, most) for s in sets) if Z is not None]
+    if not rows:
+        return
+    model = linear(Table.of(rows[0], left.train), Table.of(rows[1], left.validation))
+    values = [model(Z).reshape(s.y.shape) + p for Z, s, p in zip(rows[1:], sets[1:], own[1:])]
+    yield _model(f"{CORRECTED} by a polynomial of directions", parts, values)
 
 
 def _model(

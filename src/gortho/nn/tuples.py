@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gortho.nn.invariants import Pairing
+from gortho.nn.scaled import SHARE, Scaled
 
 #: Lengths of the waves, in units of the embedded invariants.
 LENGTHS = (0.7, 1.5, 3.0, 6.0)
@@ -163,6 +164,9 @@ class TupleFeatures:
         left = room - 1 - own
         self.poles = left >= 2 * self.squares
         left -= 2 * self.squares if self.poles else 0
+        singular = min(self.squares, points + pairs)  # sums of vectors have no poles
+        self.scaled = Scaled(singular, scalars, int(SHARE * left), soft)
+        left -= len(self.scaled)
         self.embedded = left >= variables
         left -= variables if self.embedded else 0
         self.roots = left >= 2 * self.squares
@@ -174,9 +178,17 @@ class TupleFeatures:
             + own
             + variables * self.embedded
             + 2 * self.squares * (self.poles + self.roots)
+            + len(self.scaled)
             + len(self.products[0])
             + len(self.waves)
         )
+
+    @staticmethod
+    def room_for(points: int, scalars: int) -> int:
+        """The room in which scalars multiply poles of all vectors and differences; 0 where there are no scalars."""
+        pairs = points * (points - 1) // 2
+        least = Scaled.least(points + pairs, scalars)
+        return 1 + points + pairs + scalars + 2 * (points + 2 * pairs + (points > 2)) + least if least else 0
 
     def invariants(self, gram: Tensor) -> Tensor:
         """q of vectors, differences and sums, and mixed products ``(N, variables without scalars)``."""
@@ -198,6 +210,8 @@ class TupleFeatures:
         r = (q.square() + self.soft**2).sqrt()
         if self.poles:
             parts += [r.reciprocal(), q / r.square()]
+        if len(self.scaled):
+            parts.append(self.scaled(b))
         if self.embedded:
             parts.append(e)
         if self.roots:
@@ -242,7 +256,8 @@ class TupleFeatures:
         Also the weights of the products.
         """
         m, v, c = self.mixing.shape[1], b.shape[1], self.squares
-        sizes = [1 + len(self.own), *[c] * 2 * self.poles, *[v] * self.embedded, *[c] * 2 * self.roots]
+        sizes = [1 + len(self.own), *[c] * 2 * self.poles, *[len(self.scaled)] * bool(self.scaled)]
+        sizes += [*[v] * self.embedded, *[c] * 2 * self.roots]
         neurons = 0 if self.neurons is None else len(self.neurons.phase)
         sizes += [len(self.products[0]), len(self.waves), neurons]
         w = iter(weights.split(sizes, 1)[1:])
@@ -258,6 +273,8 @@ class TupleFeatures:
         if self.poles:
             add(-q / (r2 * r))
             add((1 - 2 * q.square() / r2) / r2)
+        if len(self.scaled):
+            slopes[..., : self.scaled.squares] += self.scaled.slopes(b, next(w))
         if self.embedded:
             add(by_embedding)
         if self.roots:
