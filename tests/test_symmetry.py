@@ -48,8 +48,8 @@ TEXTS = [
     "O(3) on x1 and x3, with x2 in a frame of its own",
     "O(1,2) on x2, with x1 in a frame of its own, with x3 in a frame of its own",
     "O(2) ⋉ degenerate 1",
-    "SO(2) about (1, 2), broken along (0.60, -0.80)",
-    "O(4), broken along (1.00, 0.00, 0.00, 0.00) and (0.00, 0.60, -0.80, 0.00)",
+    "SO(2) about (1, 2), broken along (-0.60, 0.80)",
+    "O(4), broken along (1.00, 0.00, 0.00, 0.00) and (0.00, -0.60, 0.80, 0.00)",
 ]
 
 

@@ -149,8 +149,10 @@ def unit_directions(given: Any, n: int) -> Tensor:
         raise ValueError(
             f"{len(s)} directions are not independent: what keeps some keeps the others, give fewer"
         )
-    first = (s.abs() > SAME).to(torch.int8).argmax(1, keepdim=True)
-    return s * s.gather(1, first).sign()
+    # The sign is that of a large component: noise shall not choose it. Of components alike, the first.
+    sizes = s.abs()
+    large = sizes > (1 - SAME) * sizes.amax(1, keepdim=True)
+    return s * s.gather(1, large.to(torch.int8).argmax(1, keepdim=True)).sign()
 
 
 def check_forms(forms: tuple[QuadraticForm, ...], spaces: tuple[int, ...]) -> None:

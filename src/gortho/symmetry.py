@@ -32,7 +32,7 @@ class Symmetry(Immutable):
         spaces: with several forms, the number of the form of each vector of a sample: ``[0, 0, 1]``.
         special: only maps with det g = 1, which keep left and right apart: SO(A).
         directions: fixed vectors b ``(d, n)``, independent of each other. Their lengths and signs mean nothing, and
-            are chosen here: |b| = 1, first component that is not zero positive.
+            are chosen here: |b| = 1, largest component positive.
         origin: the fixed point c ``(n,)``; None for zero.
         skew: a `SkewForm` or skew matrix ω that is kept, too. Alone it gives Sp(ω), beside a compatible form a unitary
             group.
