@@ -144,6 +144,7 @@ def test_noise_is_known_from_errors_and_from_repeats():
     assert abs(found.share - 0.09 / float(repeated.y.var())) < 3 * found.error and "repeated" in found.source
 
 
+@pytest.mark.slow
 def test_given_errors_of_y_tighten_the_defect():
     x = normal(600, 3)
     clean = (x**2).sum(1)

@@ -285,6 +285,7 @@ def test_a_torque_is_axial():
     assert told.verdict is Verdict.FOUND and told.wider.claim == "parity as told"
 
 
+@pytest.mark.slow
 def test_a_lorentz_force_has_two_readings():
     task = broken("lorentz", 1, samples=600)
     found = discovered(task)
@@ -294,6 +295,7 @@ def test_a_lorentz_force_has_two_readings():
     assert told.equivariance_error(task.x[:9]) < 1e-10
 
 
+@pytest.mark.slow
 def test_an_unknown_field_is_found():
     """v × B with B unknown: a direction and handedness, or O(A) with an axial direction; drag breaks neither."""
     v, M = normal(300, 3), torch.eye(3, dtype=torch.float64) + 0.3 * normal(3, 3, seed=3)
@@ -338,7 +340,9 @@ def _bars_hold(found, task):
         assert (off <= 3 * half).all() and half.max() < 0.1, space
 
 
-@pytest.mark.parametrize(("kind", "told"), [("frames", [0, 1]), ("frames force", None)])
+@pytest.mark.parametrize(
+    ("kind", "told"), [("frames", [0, 1]), pytest.param("frames force", None, marks=pytest.mark.slow)]
+)
 def test_spaces_that_move_together(kind, told, tmp_path):
     task = broken(kind, 1, samples=1_200)
     found = discovered(task, spaces=told, look_for=["spaces"])
@@ -373,6 +377,7 @@ def test_formulas_of_spaces_that_move_together():
         assert float(law.subs(list(zip(symbols, row)))) == pytest.approx(value, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_formulas_of_vectors_in_two_spaces():
     """y = x1 (1 + q2(x2)): the bars take in the errors of both forms."""
     x = normal(500, 3, 3)
@@ -389,6 +394,7 @@ def test_formulas_of_vectors_in_two_spaces():
         assert abs(term.coefficient - size) <= 2 * term.error
 
 
+@pytest.mark.slow
 def test_a_product_of_two_spaces_leaves_the_form_open():
     """xᵀMx' keeps every form: no form can be named, though polynomials meet the law to rounding."""
     x = normal(400, 2, 3)
@@ -428,6 +434,7 @@ def test_kinds_of_vectors_that_are_given_as_arrays():
         gortho.discover(parts, y, axial=[0])
 
 
+@pytest.mark.slow
 def test_modified_inertia_to_rounding():
     task = modified_inertia(samples=700)
     found = discovered(task, look_for=["direction"])
@@ -608,7 +615,7 @@ def test_pairs_of_forms_without_a_group_explain_nothing():
     assert view.solve(claim.join(torch.stack([torch.eye(4, dtype=torch.float64), omega]))).criterion < 10
 
 
-@pytest.mark.parametrize("seed", [0, 7000])
+@pytest.mark.parametrize("seed", [0, pytest.param(7000, marks=pytest.mark.slow)])
 def test_forms_of_spaces_are_found_from_wrong_signatures(seed):
     """The law is even in q = u² - v², which looks like a definite form from afar."""
     task = broken("dimensions", seed, samples=1_200)

@@ -264,6 +264,7 @@ def test_sums_over_points():
     assert str(found).startswith("y = 0.50 (up ⟨x1,x1⟩ + down ⟨x2,x2⟩ + ")
 
 
+@pytest.mark.slow
 def test_error_bars_cover():
     inside = every = 0
     for seed in range(40):

@@ -174,6 +174,7 @@ def test_intervals_hold_the_truth(p, q, N, noise, monkeypatch):
     assert 0.90 <= np.mean(entries) <= 0.99 and 0.90 <= np.mean(centres) <= 0.995
 
 
+@pytest.mark.slow
 def test_known_errors_of_the_columns_are_used():
     rng = np.random.default_rng(6)
     means = []
@@ -211,7 +212,7 @@ def test_points_off_any_quadric_are_refused(kind, n):
         _ = found.calibration
 
 
-@pytest.mark.parametrize("N", [20, 25, 40])
+@pytest.mark.parametrize("N", [25, *(pytest.param(N, marks=pytest.mark.slow) for N in (20, 40))])
 def test_few_points_without_a_quadric_are_not_given_one(N):
     for seed in range(4):
         assert level_form(np.random.default_rng(seed).normal(size=(N, 3))).form is None
