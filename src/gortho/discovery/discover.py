@@ -42,6 +42,7 @@ from gortho.discovery.wider.claims import Asked, even_rep
 from gortho.discovery.wider.notes import with_translations
 from gortho.discovery.wider.widen import wanted, widen
 from gortho.discovery.workers import one_thread
+from gortho.discovery.written import as_formula
 from gortho.forms import QuadraticForm
 from gortho.progress import watched
 from gortho.reps import Rep
@@ -328,6 +329,7 @@ def _handed_back(
             fitted = smooth.from_all(one) or fitted
             if fitted.kind is Kind.POLYNOMIAL:
                 fitted = from_all(fitted, parts, seed)
+            fitted, comparison = as_formula(fitted, comparison, parts, seed, clock)
     if settings.members > 1 and fitted.kind in (Kind.LINEAR, Kind.NETWORK):
         steps, watched = settings.predictor_steps, partial(progress, "members")
         with clock.stage("members"):
