@@ -162,7 +162,7 @@ def _with_shapes(problem: Problem, plain: Choice, terms: list[Term]) -> list[Ter
     simple = choice = plain.part(order)
     best = (plain.criterion(terms), terms)
     for _ in range(ROUNDS):
-        sets = [[], choice.best(1)[1], choice.best(2)[1], terms, *_without_squares(terms)]
+        sets = [[], choice.best(1)[1], choice.best(2)[1], terms]
         choice = choice.beside([candidate for beside in sets for candidate in grid.best(beside)])
         terms = refined(choice.best(TERMS)[1], rows)
         if not terms:
@@ -172,20 +172,24 @@ def _with_shapes(problem: Problem, plain: Choice, terms: list[Term]) -> list[Ter
         terms = refined(simple.beside(shaped).best(TERMS)[1], rows)
         if not terms:
             break
-        value = plain.criterion(terms)
+        value, terms = min(
+            [(plain.criterion(terms), terms), *_merged(plain, grid, terms)], key=lambda one: one[0]
+        )
         if not value < best[0]:
             break
         best = (value, terms)
     return best[1]
 
 
-def _without_squares(terms: Sequence[Term]) -> Iterator[list[Term]]:
-    """The terms without those of one square alone, where these are several: one with a number inside may be all."""
+def _merged(plain: Choice, grid: Grid, terms: Sequence[Term]) -> Iterator[tuple[float, list[Term]]]:
+    """Sums with one function of a square in the place of several, which may have made it up; their criteria first."""
     squares = [{(f.left, f.right) for m in t.monomials for f in m.factors if f.kind != "scalar"} for t in terms]
     for square in sorted({pair for some in squares for pair in some}):
         rest = [term for term, own in zip(terms, squares) if own != {square}]
         if len(rest) < len(terms) - 1:
-            yield rest
+            for candidate in grid.best(rest):
+                shorter = refined([*rest, candidate.term], plain.rows)
+                yield plain.criterion(shorter), shorter
 
 
 def _without_doubtful(problem: Problem, terms: Sequence[Term], samples: Samples) -> Formula:
