@@ -106,9 +106,7 @@ def _problem(
     )
 
 
-def _law(
-    found: Discovery, symmetry: Symmetry, posed: Posed, units: tuple[float, float]
-) -> tuple[Term, ...]:
+def _law(found: Discovery, symmetry: Symmetry, posed: Posed, units: tuple[float, float]) -> tuple[Term, ...]:
     """The terms of a predictor that is a formula, for the given coordinates in these units; none of another one."""
     assert found.network is not None
     terms = () if found.wider is not None else terms_of(found.network.net)

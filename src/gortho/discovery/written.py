@@ -6,12 +6,15 @@ after the comparison that the verdict rests on, as a process does.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import torch
 from torch import Tensor
 
 from gortho.discovery.clock import Clock
 from gortho.discovery.predictor import LAW, Fitted, Kind, Parts, build_network, mean_error
 from gortho.discovery.process import has_process
-from gortho.discovery.smooth import left_out_error
+from gortho.discovery.smooth import FEW, Smooth, left_out_error
 from gortho.discovery.twins import Comparison, with_predictor
 from gortho.forms import QuadraticForm
 from gortho.formulas import Problem
@@ -25,8 +28,10 @@ from gortho.stored import stored
 from gortho.symmetry import Symmetry
 from gortho.training import predict
 
-#: A predictor that leaves more than this share of the variance of new samples is too far from a law, or noise is.
-CLOSE = 1e-4
+#: A predictor that leaves more than this share of new samples is too far from a law, or noise is: of many, of few.
+CLOSE = (1e-4, 1e-2)
+#: With few samples terms are chosen by what the predictor says of so many.
+TAUGHT = 500
 #: Rows that terms are chosen by and fitted to, at most.
 ROWS = 1_500
 #: Samples for each number that is fitted, at least: the formula is met by those that are left over.
@@ -37,16 +42,28 @@ FAR_LESS = 0.01
 MORE, ROUNDING = 1.5, 1e-26
 
 
-def as_formula(
-    fitted: Fitted, comparison: Comparison, parts: Parts, seed: int, clock: Clock
+def smooth_or_written(
+    fitted: Fitted, others: tuple[Tensor, ...], comparison: Comparison, parts: Parts, seed: int, clock: Clock
 ) -> tuple[Fitted, Comparison]:
-    """The predictor as a formula, where one is exact, and the comparison with it; else both as they are."""
-    written = Written(fitted, parts, seed, clock)
-    whole = written.fitted()
-    if whole is None:
+    """A formula that is exact, or a process that is better than the predictor, or that; the comparison with it.
+
+    ``others`` are other estimates of the form.
+    """
+    smooth = Smooth(fitted, parts, others, seed, clock)
+    one = smooth.fitted()
+    if one is not None:
+        comparison = with_predictor(comparison, one, parts)
+    written = Written(one or fitted, parts, seed, clock)
+    law = written.fitted()
+    if law is None:
+        fitted = smooth.from_all(one) or fitted
+        if len(written.data) <= FEW:  # all together they tell a form that is nearer
+            written = Written(fitted, parts, seed, clock)
+            law = written.fitted()
+    if law is None:
         return fitted, comparison
-    one = written.from_training(whole)
-    return whole, comparison if one is None else with_predictor(comparison, one, parts)
+    told = written.from_training(law)
+    return law, comparison if told is None else with_predictor(comparison, told, parts)
 
 
 class Written:
@@ -62,27 +79,45 @@ class Written:
         if not has_process(self.data) or self.best.form.signature.zero or self.clock.over():
             return None
         share = self._left_by_best() / self.variance
-        if not 0 < share < CLOSE or (share < LAW and self.best.kind in (Kind.POLYNOMIAL, Kind.TERMS)):
+        few = len(self.data) <= FEW
+        if not 0 < share < CLOSE[few] or (share < LAW and self.best.kind in (Kind.POLYNOMIAL, Kind.TERMS)):
             return None
-        limit = min(LAW, FAR_LESS * share)
-        few = self.data.rows(slice(0, ROWS))
-        for terms in proposals(self._problem(few)):
-            law = self._exact(few, self.best.form.matrix, terms, limit)
+        some, limit = self.data.rows(slice(0, ROWS)), min(LAW, FAR_LESS * share)
+        for terms in proposals(self._problem(self._taught() if few else some)):
+            law = self._exact(some, self.best.form.matrix, terms, limit)
             if law is not None:
-                one = self._predictor(shortened(few, law))
+                one = self._predictor(law)
                 if mean_error(one.network, self.data) < limit * self.variance:
                     return one
         return None
 
+    def _taught(self) -> Samples:
+        """What the best so far says of samples that are put together from the given ones.
+
+        It knows the law of its own form, so that an error of the form is no noise there, and these are more.
+        """
+        generator, data = torch.Generator().manual_seed(self.seed), self.data
+
+        def drawn(values: Tensor) -> Tensor:
+            return values[torch.randint(len(data), (TAUGHT,), generator=generator)]
+
+        x = torch.stack([drawn(data.x[:, i]) for i in range(data.points)], 1)
+        point, sample = (None if s is None else drawn(s) for s in (data.point_scalars, data.sample_scalars))
+        inputs = Samples(x, x[:, 0, 0], point_scalars=point, sample_scalars=sample)
+        return replace(inputs, y=predict(self.best.network, *inputs.inputs).double())
+
     def _left_by_best(self) -> float:
         """The error of the best so far at samples that are new to it."""
         process = self.best.process
-        return mean_error(self.best.network, self.parts.held_out) if process is None else left_out_error(process)
+        return (
+            mean_error(self.best.network, self.parts.held_out) if process is None else left_out_error(process)
+        )
 
     def _exact(self, samples: Samples, A: Tensor, terms: list[Term], limit: float) -> Together | None:
         law = together(samples, A, terms) if terms else None
         if law is None or not law.left < limit * self.variance:
             return None
+        law = shortened(samples, law)
         form = QuadraticForm(law.A)
         same = form.signature == self.best.form.signature and float((form.matrix * law.A).sum()) > 0
         return law if same and len(samples) >= FOR_EACH * law.unknowns else None

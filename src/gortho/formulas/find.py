@@ -34,6 +34,8 @@ SCAN = 1_000
 SURE = 2.0
 #: A polynomial is taken unless other terms are better by this, in the criterion.
 PREFERENCE = 10.0
+#: Sums with one function of a square in the place of several that are proposed, for each sum.
+PROPOSED = 6
 #: Rounds in which terms with numbers inside are sought.
 ROUNDS = 3
 #: Plain terms that compete with those that have numbers inside.
@@ -58,13 +60,17 @@ def told_from_zero(formula: Formula) -> bool:
 
 
 def proposals(problem: Problem) -> Iterator[list[Term]]:
-    """Sums that may be the law, whatever they leave: the better ones of plain terms, then with numbers inside."""
+    """Sums that may be the law, whatever they leave: of plain terms, with numbers inside, and shorter ones."""
     with np.errstate(all="ignore"):
         plain = _plain(problem, _few(problem))
-        if plain.pool:
-            terms = _simplest(plain)
-            yield terms
-            yield _with_shapes(problem, plain, terms)
+        if not plain.pool:
+            return
+        grid, terms = _grid(problem, plain.rows), _simplest(plain)
+        shaped = _with_shapes(plain, grid, terms)
+        yield from (terms, shaped)
+        for some in (shaped,) if shaped == terms else (shaped, terms):
+            merged = sorted(_merged(plain, grid, some), key=lambda one: one[0])
+            yield from (others for _, others in merged[:PROPOSED])
 
 
 def _short_formula(problem: Problem) -> Formula | None:
@@ -79,7 +85,7 @@ def _short_formula(problem: Problem) -> Formula | None:
     terms = _simplest(plain)
     formula = _settled(problem, terms, few, whole)
     if formula is None or not (formula.exact or formula.polynomial or len(formula.terms) == 1):
-        terms = _with_shapes(problem, plain, terms)
+        terms = _with_shapes(plain, _grid(problem, plain.rows), terms)
         formula = _settled(problem, terms, few, whole)
     if formula is not None and formula.holds:
         return replace(formula, rivals=_rivals(formula, plain))
@@ -151,11 +157,15 @@ def _left(problem: Problem, terms: Sequence[Term], rows: Rows) -> float:
     return left if np.isfinite(left) else np.inf
 
 
-def _with_shapes(problem: Problem, plain: Choice, terms: list[Term]) -> list[Term]:
+def _grid(problem: Problem, rows: Rows) -> Grid:
+    """Terms with numbers inside, on few samples."""
+    sparse = problem.rows(problem.train.rows(slice(0, max(1, SCAN // rows.y.shape[1]))))
+    return Grid.of(problem.space(rows), sparse, problem.output_space, problem.logarithms)
+
+
+def _with_shapes(plain: Choice, grid: Grid, terms: list[Term]) -> list[Term]:
     """The choice among plain terms and those with numbers inside, which are sought beside what is there already."""
     rows = plain.rows
-    sparse = problem.rows(problem.train.rows(slice(0, max(1, SCAN // rows.y.shape[1]))))
-    grid = Grid.of(problem.space(rows), sparse, problem.output_space, problem.logarithms)
     near = {term.monomials for term in terms}
     order = [int(i) for i in np.argsort(-plain.squares.gains(()))[:KEPT]]
     order += [i for i, c in enumerate(plain.pool) if c.term.monomials in near and i not in order]
@@ -183,7 +193,9 @@ def _with_shapes(problem: Problem, plain: Choice, terms: list[Term]) -> list[Ter
 
 def _merged(plain: Choice, grid: Grid, terms: Sequence[Term]) -> Iterator[tuple[float, list[Term]]]:
     """Sums with one function of a square in the place of several, which may have made it up; their criteria first."""
-    squares = [{(f.left, f.right) for m in t.monomials for f in m.factors if f.kind != "scalar"} for t in terms]
+    squares = [
+        {(f.left, f.right) for m in t.monomials for f in m.factors if f.kind != "scalar"} for t in terms
+    ]
     for square in sorted({pair for some in squares for pair in some}):
         rest = [term for term, own in zip(terms, squares) if own != {square}]
         if len(rest) < len(terms) - 1:

@@ -53,13 +53,13 @@ def _factor(f: Factor, gram: Tensor, scalars: Tensor, shapes: Iterator[Tensor]) 
         t = t / (_inner(gram, f.left, f.left) * _inner(gram, f.right, f.right)).sqrt()
         return torch.arccos(t.clamp(-1.0, 1.0))
     t = t.abs().sqrt() if f.rooted else t.abs() if f.absolute else t
-    a = None if f.shape is None else next(shapes)
     if f.kind == "free":
-        return t**a
+        return t ** next(shapes)
     if f.kind in FUNCTIONS:
-        return getattr(torch, f.kind)(a * t if s is None else a * t * s)
-    if a is not None:
-        t = t + a * (1.0 if s is None else s * s)
+        of = next(shapes) * t
+        return getattr(torch, f.kind)(of if s is None else of * s)
+    if f.shape is not None:
+        t = t + next(shapes) * (1.0 if s is None else s * s)
     return t.log() if f.kind == "log" else t if f.power == 1 else t**f.power
 
 
@@ -87,4 +87,3 @@ class FormulaCoefficients(nn.Module):
         given = [s.flatten(1) for s in (point_scalars, sample_scalars) if s is not None]
         scalars = torch.cat(given, 1) if given else gram.new_zeros(len(gram), 0)
         return [[columns(gram * self.root, scalars, self.terms, self.shapes) @ self.weights]]
-
