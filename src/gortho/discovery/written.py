@@ -7,6 +7,7 @@ after the comparison that the verdict rests on, as a process does.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -30,8 +31,8 @@ from gortho.training import predict
 
 #: A predictor that leaves more than this share of new samples is too far from a law, or noise is: of many, of few.
 CLOSE = (1e-4, 1e-2)
-#: With few samples terms are chosen by what the predictor says of so many.
-TAUGHT = 500
+#: Terms are chosen by what the predictor says of so many samples, too, so many times: of many, of few.
+TAUGHT, DRAWS = 150, (1, 3)
 #: Rows that terms are chosen by and fitted to, at most.
 ROWS = 1_500
 #: Samples for each number that is fitted, at least: the formula is met by those that are left over.
@@ -83,7 +84,12 @@ class Written:
         if not 0 < share < CLOSE[few] or (share < LAW and self.best.kind in (Kind.POLYNOMIAL, Kind.TERMS)):
             return None
         some, limit = self.data.rows(slice(0, ROWS)), min(LAW, FAR_LESS * share)
-        for terms in proposals(self._problem(self._taught() if few else some)):
+        # A draw may mislead the choice of terms, but no formula is exact by chance.
+        taught = (self._taught(self.seed + k) for k in range(DRAWS[few]))
+        shown = taught if few else chain([some], taught)
+        for terms in chain.from_iterable(proposals(self._problem(samples)) for samples in shown):
+            if self.clock.over():
+                break
             law = self._exact(some, self.best.form.matrix, terms, limit)
             if law is not None:
                 one = self._predictor(law)
@@ -91,12 +97,12 @@ class Written:
                     return one
         return None
 
-    def _taught(self) -> Samples:
+    def _taught(self, seed: int) -> Samples:
         """What the best so far says of samples that are put together from the given ones.
 
         It knows the law of its own form, so that an error of the form is no noise there, and these are more.
         """
-        generator, data = torch.Generator().manual_seed(self.seed), self.data
+        generator, data = torch.Generator().manual_seed(seed), self.data
 
         def drawn(values: Tensor) -> Tensor:
             return values[torch.randint(len(data), (TAUGHT,), generator=generator)]
