@@ -32,16 +32,16 @@ from gortho.discovery.result import Discovery, with_reach
 from gortho.discovery.search import Interrupted, as_good
 from gortho.discovery.settings import Settings
 from gortho.discovery.several import discover_several
-from gortho.discovery.smooth import Smooth
 from gortho.discovery.spreads import without_noise_eigenvalues
 from gortho.discovery.targets import Errors
-from gortho.discovery.twins import Comparison, compare, with_predictor
+from gortho.discovery.twins import Comparison, compare
 from gortho.discovery.verdict import TOLERANCE, Verdict
 from gortho.discovery.whole import from_all
 from gortho.discovery.wider.claims import Asked, even_rep
 from gortho.discovery.wider.notes import with_translations
 from gortho.discovery.wider.widen import wanted, widen
 from gortho.discovery.workers import one_thread
+from gortho.discovery.written import smooth_or_written
 from gortho.forms import QuadraticForm
 from gortho.progress import watched
 from gortho.reps import Rep
@@ -325,11 +325,7 @@ def _handed_back(
     """
     if form.law is None:
         with clock.stage("predictor"):
-            smooth = Smooth(fitted, parts, form.estimates, seed, clock)
-            one = smooth.fitted()
-            if one is not None:
-                comparison = with_predictor(comparison, one, parts)
-            fitted = smooth.from_all(one) or fitted
+            fitted, comparison = smooth_or_written(fitted, form.estimates, comparison, parts, seed, clock)
             if fitted.kind is Kind.POLYNOMIAL:
                 fitted = from_all(fitted, parts, seed)
     if settings.members > 1 and fitted.kind in (Kind.LINEAR, Kind.NETWORK):

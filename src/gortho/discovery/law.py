@@ -16,10 +16,12 @@ from gortho.discovery.predictor import Kind
 from gortho.discovery.result import Discovery
 from gortho.discovery.spreads import UNDERSTATED, steady
 from gortho.discovery.wider.conventions import with_form_of
+from gortho.discovery.written import terms_of
 from gortho.forms import QuadraticForm
 from gortho.formulas import Problem
 from gortho.formulas.pencil import plainest
 from gortho.formulas.units import about, given
+from gortho.formulas.values import Formula, Term
 from gortho.reps import Scalar, Vector, as_rep
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
@@ -108,7 +110,23 @@ def _problem(
         predicted=None if own is None else posed.values_out(own).numpy() / units[1],
         numbers=() if posed.numbers is None else _by_part(posed),
         axial=() if found.wider is None else found.wider.axial,
+        law=_law(found, symmetry, posed, units),
     )
+
+
+def _law(found: Discovery, symmetry: Symmetry, posed: Posed, units: tuple[float, float]) -> tuple[Term, ...]:
+    """The terms of a predictor that is a formula, for the given coordinates in these units; none of another one."""
+    assert found.network is not None
+    terms = () if found.wider is not None else terms_of(found.network.net)
+    if not terms or any(term.logarithm for term in terms):  # that of a unit would be one more term
+        return ()
+    W, A = found.network.W, found.network.net.form.matrix().detach()
+    # The gauge has a size of its own in each frame.
+    size = float((symmetry.form.matrix * (W.mT @ A @ W)).sum() / (W.mT @ A @ W).square().sum())
+    if not size > 0:
+        return ()
+    formula = Formula("y", terms, symmetry, found.output, ("x",) * posed.given.train.points)
+    return given(formula, symmetry, size**0.5 * posed.x_unit / units[0], posed.unit / units[1]).terms
 
 
 def _by_part(posed: Posed) -> list[np.ndarray]:

@@ -16,6 +16,7 @@ from gortho.discovery.models import paired_p, squared_errors
 from gortho.discovery.process import Process
 from gortho.discovery.projection import LEAST_DAMPING, Projection, Solve
 from gortho.forms import QuadraticForm
+from gortho.formulas.network import FormulaCoefficients
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.invariants import Committee
 from gortho.nn.process import ProcessCoefficients
@@ -53,6 +54,7 @@ class Kind(enum.StrEnum):
     NETWORK = "a network of the invariants"
     COMMITTEE = "the mean of several networks of the invariants"
     PROCESS = "a Gaussian process of the invariants"
+    FORMULA = "a formula of the invariants"
 
 
 @dataclass(frozen=True)
@@ -79,12 +81,14 @@ class Fitted:
 def build_network(form: QuadraticForm | None, output: Any, options: dict[str, Any]) -> EquivariantNet:
     """The predictor's architecture around a frozen form, or the symmetry among the options, in float64."""
     options = dict(options)
-    wider, process = options.pop("symmetry", None), options.pop("process", None)
+    wider, process, formula = (options.pop(name, None) for name in ("symmetry", "process", "formula"))
     what = form if wider is None else Symmetry.from_json(wider)
     net = EquivariantNet(what, output=as_rep(output), **options)
     if process is not None:
         scalars = net.points * net.point_scalars + net.sample_scalars
         net.coefficients = ProcessCoefficients(net.points, scalars, n=net.n, **process)
+    if formula is not None:
+        net.coefficients = FormulaCoefficients(formula, net.n)
     return net.double().eval()
 
 

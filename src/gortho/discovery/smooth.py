@@ -148,7 +148,7 @@ def around(form: QuadraticForm, samples: Samples, seed: int) -> tuple[Fitted, fl
     if len(samples) > LOOK[0]:  # a fit to more samples may end nowhere: its start is kept
         ends += [p.on(samples.rows(slice(0, FIT[0]))).refined(FIT[1]) for p in ends]
     whole = [p.on(samples.rows(slice(0, CENTRES))) for p in ends]
-    error, process = min(((_left_out(p), p) for p in whole), key=lambda one: one[0])
+    error, process = min(((left_out_error(p), p) for p in whole), key=lambda one: one[0])
     return predictor(process, seed), error
 
 
@@ -159,7 +159,8 @@ def _glanced(samples: Samples, form: QuadraticForm, chart: Chart) -> list[Proces
     return sorted(seen, key=lambda p: p.loss)[:GO_ON]
 
 
-def _left_out(process: Process) -> float:
+def left_out_error(process: Process) -> float:
+    """The mean squared error at samples left out one by one."""
     w, errors = process.view.samples.weights, process.left_out().square()
     return float(errors.mean() if w is None else (w * errors).mean() / w.mean())
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student_t
 
+from gortho.formulas.choice import Choice
 from gortho.formulas.fitting import Rows, refined, slopes, solve, standard_errors
 from gortho.formulas.library import Candidate, library
 from gortho.formulas.problem import Problem, of_all
-from gortho.formulas.selection import ROUNDING, Squares, choose, prices
+from gortho.formulas.selection import Squares
 from gortho.formulas.shapes import COST as SHAPED
 from gortho.formulas.shapes import Grid
 from gortho.formulas.usual import far, robust
-from gortho.formulas.values import EXACT, WITHIN, Formula, Monomial, Term
+from gortho.formulas.values import EXACT, WITHIN, Formula, Term
 from gortho.formulas.writing import TEXT, body
 from gortho.samples.errors import numbered
 from gortho.samples.values import Samples
@@ -29,97 +30,18 @@ ABOUT = 0.05
 CHOICE, FIT = 3_000, 20_000
 #: Numbers that terms with numbers inside are scanned by.
 SCAN = 1_000
-#: A term is left out of the choice where one sample makes up more than this share of its squares.
-RULED = 0.3
 #: A term stays where its coefficient is at least this many times half of its 95 % interval.
 SURE = 2.0
 #: A polynomial is taken unless other terms are better by this, in the criterion.
 PREFERENCE = 10.0
+#: Sums with one function of a square in the place of several that are proposed, for each sum.
+PROPOSED = 6
 #: Rounds in which terms with numbers inside are sought.
 ROUNDS = 3
 #: Plain terms that compete with those that have numbers inside.
 KEPT = 120
-#: The same function twice, with numbers inside that differ by less than this share, is one.
-ALIKE = 0.1
 #: Terms are rivals where the criterion differs by less than this, and this many are told.
 RIVAL, RIVALS = 6.0, 2
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """Terms to choose from, their columns on some rows, and what the choice needs of these."""
-
-    pool: list[Candidate]
-    columns: np.ndarray
-    rows: Rows
-    squares: Squares
-
-    @classmethod
-    def of(cls, pool: list[Candidate], columns: np.ndarray, rows: Rows) -> Choice:
-        """Of the terms whose columns are finite, not zero, and not ruled by one sample, unless y is."""
-        squares = np.square(columns).reshape(*rows.y.shape, len(pool)).sum(1)
-        y = np.square(rows.root * rows.y).sum(1)
-        total = squares.sum(0)
-        fine = (
-            np.isfinite(total) & (total > 0) & (squares.max(0) <= max(RULED, 2 * y.max() / y.sum()) * total)
-        )
-        pool, columns = [c for c, k in zip(pool, fine) if k], columns[:, fine]
-        N = len(rows.y)
-        price = prices(np.array([c.cost for c in pool]), N)
-        price += np.log(N) * np.array([len(c.term.shapes) for c in pool])
-        return cls(pool, columns, rows, Squares.of(columns, rows.target, price, N))
-
-    def part(self, places: Sequence[int]) -> Choice:
-        """A choice among some of the terms."""
-        return Choice.of([self.pool[i] for i in places], self.columns[:, list(places)], self.rows)
-
-    def best(self, most: int) -> tuple[float, list[Term]]:
-        """The best sum of at most so many terms, with its criterion before it."""
-        squares = self.squares
-        chosen = choose(squares, most)
-        count = self._effective(chosen)
-        if count < squares.rows:
-            squares = replace(squares, rows=count)
-            chosen = squares.improved(chosen, most)[1]
-        return squares.criterion(chosen), [self.pool[i].term for i in chosen]
-
-    def _effective(self, chosen: Sequence[int]) -> int:
-        """Rows that count: as many normal errors as have the same spread of their squares as what is left."""
-        design = self.columns[:, list(chosen)]
-        left = self.rows.target - design @ solve(design, self.rows.target)
-        squares = np.square(left).reshape(len(self.rows.y), -1).sum(1)
-        if not squares.any():
-            return len(squares)
-        usual = 1 + 2 / self.rows.y.shape[1]  # of the square of a normal error with so many components
-        return int(min(len(squares), max(1.0, usual * squares.sum() ** 2 / np.square(squares).sum())))
-
-    def beside(self, new: list[Candidate]) -> Choice:
-        """With further terms, but for those that are there already, or nearly so."""
-        there: dict[tuple[Monomial, ...], list[float]] = {}
-        for candidate in self.pool:
-            if candidate.term.shapes:
-                there.setdefault(_kind(candidate.term), []).append(candidate.term.shapes[0])
-        added: list[Candidate] = []
-        for candidate in new:
-            shape, others = candidate.term.shapes[0], there.setdefault(_kind(candidate.term), [])
-            if all(abs(shape - other) > ALIKE * abs(shape) for other in others):
-                others.append(shape)
-                added.append(candidate)
-        columns = self.rows.design([c.term for c in added])
-        return Choice.of(self.pool + added, np.concatenate([self.columns, columns], 1), self.rows)
-
-    def criterion(self, terms: Sequence[Term]) -> float:
-        """That of a sum of these terms, of which some may have other numbers inside."""
-        design, y, N = self.rows.design(terms), self.rows.target, len(self.rows.y)
-        left = float(np.square(y - design @ solve(design, y)).sum())
-        count = len(terms) + sum(len(term.shapes) for term in terms)
-        price = float(np.log(N) + 2 * np.log(len(self.pool)))
-        return N * float(np.log(left / (y @ y) + ROUNDING)) + count * price
-
-
-def _kind(term: Term) -> tuple[Monomial, ...]:
-    """The term without the number inside."""
-    return term.shaped([1.0] * len(term.shapes)).monomials
 
 
 def short_formula(problem: Problem) -> Formula | None:
@@ -137,15 +59,33 @@ def told_from_zero(formula: Formula) -> bool:
     return not any(abs(term.coefficient) <= term.error for term in formula.terms)
 
 
+def proposals(problem: Problem) -> Iterator[list[Term]]:
+    """Sums that may be the law, whatever they leave: of plain terms, with numbers inside, and shorter ones."""
+    with np.errstate(all="ignore"):
+        plain = _plain(problem, _few(problem))
+        if not plain.pool:
+            return
+        grid, terms = _grid(problem, plain.rows), _simplest(plain)
+        shaped = _with_shapes(plain, grid, terms)
+        yield from (terms, shaped)
+        for some in (shaped,) if shaped == terms else (shaped, terms):
+            merged = sorted(_merged(plain, grid, some), key=lambda one: one[0])
+            yield from (others for _, others in merged[:PROPOSED])
+
+
 def _short_formula(problem: Problem) -> Formula | None:
     few, whole = _few(problem), _whole(problem)
+    if problem.law:
+        known = _without_doubtful(problem, problem.law, whole)
+        if known.exact:
+            return known
     plain = _plain(problem, few)
     if not plain.pool:
         return None
     terms = _simplest(plain)
     formula = _settled(problem, terms, few, whole)
     if formula is None or not (formula.exact or formula.polynomial or len(formula.terms) == 1):
-        terms = _with_shapes(problem, plain, terms)
+        terms = _with_shapes(plain, _grid(problem, plain.rows), terms)
         formula = _settled(problem, terms, few, whole)
     if formula is not None and formula.holds:
         return replace(formula, rivals=_rivals(formula, plain))
@@ -217,11 +157,15 @@ def _left(problem: Problem, terms: Sequence[Term], rows: Rows) -> float:
     return left if np.isfinite(left) else np.inf
 
 
-def _with_shapes(problem: Problem, plain: Choice, terms: list[Term]) -> list[Term]:
+def _grid(problem: Problem, rows: Rows) -> Grid:
+    """Terms with numbers inside, on few samples."""
+    sparse = problem.rows(problem.train.rows(slice(0, max(1, SCAN // rows.y.shape[1]))))
+    return Grid.of(problem.space(rows), sparse, problem.output_space, problem.logarithms)
+
+
+def _with_shapes(plain: Choice, grid: Grid, terms: list[Term]) -> list[Term]:
     """The choice among plain terms and those with numbers inside, which are sought beside what is there already."""
     rows = plain.rows
-    sparse = problem.rows(problem.train.rows(slice(0, max(1, SCAN // rows.y.shape[1]))))
-    grid = Grid.of(problem.space(rows), sparse, problem.output_space, problem.logarithms)
     near = {term.monomials for term in terms}
     order = [int(i) for i in np.argsort(-plain.squares.gains(()))[:KEPT]]
     order += [i for i, c in enumerate(plain.pool) if c.term.monomials in near and i not in order]
@@ -238,11 +182,26 @@ def _with_shapes(problem: Problem, plain: Choice, terms: list[Term]) -> list[Ter
         terms = refined(simple.beside(shaped).best(TERMS)[1], rows)
         if not terms:
             break
-        value = plain.criterion(terms)
+        value, terms = min(
+            [(plain.criterion(terms), terms), *_merged(plain, grid, terms)], key=lambda one: one[0]
+        )
         if not value < best[0]:
             break
         best = (value, terms)
     return best[1]
+
+
+def _merged(plain: Choice, grid: Grid, terms: Sequence[Term]) -> Iterator[tuple[float, list[Term]]]:
+    """Sums with one function of a square in the place of several, which may have made it up; their criteria first."""
+    squares = [
+        {(f.left, f.right) for m in t.monomials for f in m.factors if f.kind != "scalar"} for t in terms
+    ]
+    for square in sorted({pair for some in squares for pair in some}):
+        rest = [term for term, own in zip(terms, squares) if own != {square}]
+        if len(rest) < len(terms) - 1:
+            for candidate in grid.best(rest):
+                shorter = refined([*rest, candidate.term], plain.rows)
+                yield plain.criterion(shorter), shorter
 
 
 def _without_doubtful(problem: Problem, terms: Sequence[Term], samples: Samples) -> Formula:

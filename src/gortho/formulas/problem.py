@@ -9,7 +9,7 @@ import numpy as np
 
 from gortho.formulas.fitting import Rows
 from gortho.formulas.library import Space, space_of
-from gortho.formulas.values import Formula
+from gortho.formulas.values import Formula, Term
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
 
@@ -22,6 +22,7 @@ class Problem:
     ``widened`` is the factor that their spread is known to be too small by. ``logarithms`` may be in it or not.
     ``predicted`` are values for the held-out samples, where those of ``predict`` have seen them. ``axial`` are the
     places of axial vectors; ``numbers`` those of the samples among the given ones, part by part, where they are known.
+    ``law`` are the terms that the predictor is made of, where it is a formula itself.
     """
 
     train: Samples
@@ -37,6 +38,7 @@ class Problem:
     predicted: np.ndarray | None = None
     axial: tuple[int, ...] = ()
     numbers: Sequence[np.ndarray] = ()
+    law: tuple[Term, ...] = ()
 
     def rows(self, samples: Samples, symmetry: Symmetry | None = None) -> Rows:
         """Samples as formulas see them."""

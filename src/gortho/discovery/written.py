@@ -1,0 +1,176 @@
+"""The law as a formula that predicts: where form and numbers, fitted together, meet all samples to rounding.
+
+A process or a network knows a law where the samples are; a formula that leaves nothing goes on beyond them. It comes
+after the comparison that the verdict rests on, as a process does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain
+
+import torch
+from torch import Tensor
+
+from gortho.discovery.clock import Clock
+from gortho.discovery.predictor import LAW, Fitted, Kind, Parts, build_network, mean_error
+from gortho.discovery.process import has_process
+from gortho.discovery.smooth import FEW, Smooth, left_out_error
+from gortho.discovery.twins import Comparison, with_predictor
+from gortho.forms import QuadraticForm
+from gortho.formulas import Problem
+from gortho.formulas.find import proposals
+from gortho.formulas.network import FormulaCoefficients
+from gortho.formulas.together import Together, together
+from gortho.formulas.values import Term
+from gortho.nn.exact import EquivariantNet
+from gortho.samples.values import Samples
+from gortho.stored import stored
+from gortho.symmetry import Symmetry
+from gortho.training import predict
+
+#: A predictor that leaves more than this share of new samples is too far from a law, or noise is: of many, of few.
+CLOSE = (1e-4, 1e-2)
+#: Terms are chosen by what the predictor says of so many samples, too, so many times: of many, of few.
+TAUGHT, DRAWS = 150, (1, 3)
+#: Rows that terms are chosen by and fitted to, at most.
+ROWS = 1_500
+#: Samples for each number that is fitted, at least: the formula is met by those that are left over.
+FOR_EACH = 1.5
+#: The formula leaves less than this share of what the predictor leaves of new samples: it is not one more fit.
+FAR_LESS = 0.01
+#: A term goes where the others leave at most so many times as much, or this share of the variance, which is rounding.
+MORE, ROUNDING = 1.5, 1e-26
+
+
+def smooth_or_written(
+    fitted: Fitted, others: tuple[Tensor, ...], comparison: Comparison, parts: Parts, seed: int, clock: Clock
+) -> tuple[Fitted, Comparison]:
+    """A formula that is exact, or a process that is better than the predictor, or that; the comparison with it.
+
+    ``others`` are other estimates of the form.
+    """
+    smooth = Smooth(fitted, parts, others, seed, clock)
+    one = smooth.fitted()
+    if one is not None:
+        comparison = with_predictor(comparison, one, parts)
+    written = Written(one or fitted, parts, seed, clock)
+    law = written.fitted()
+    if law is None:
+        fitted = smooth.from_all(one) or fitted
+        if len(written.data) <= FEW:  # all together they tell a form that is nearer
+            written = Written(fitted, parts, seed, clock)
+            law = written.fitted()
+    if law is None:
+        return fitted, comparison
+    told = written.from_training(law)
+    return law, comparison if told is None else with_predictor(comparison, told, parts)
+
+
+class Written:
+    """A formula in the place of a predictor, in the frame."""
+
+    def __init__(self, best: Fitted, parts: Parts, seed: int, clock: Clock):
+        self.best, self.parts, self.seed, self.clock = best, parts, seed, clock
+        self.data = Samples.cat([parts.train, parts.validation, parts.held_out])
+        self.variance = max(self.data.variance, 1e-300)
+
+    def fitted(self) -> Fitted | None:
+        """The formula and its form from all samples, if it is exact and far better than the best so far."""
+        if not has_process(self.data) or self.best.form.signature.zero or self.clock.over():
+            return None
+        share = self._left_by_best() / self.variance
+        few = len(self.data) <= FEW
+        if not 0 < share < CLOSE[few] or (share < LAW and self.best.kind in (Kind.POLYNOMIAL, Kind.TERMS)):
+            return None
+        some, limit = self.data.rows(slice(0, ROWS)), min(LAW, FAR_LESS * share)
+        # A draw may mislead the choice of terms, but no formula is exact by chance.
+        taught = (self._taught(self.seed + k) for k in range(DRAWS[few]))
+        shown = taught if few else chain([some], taught)
+        for terms in chain.from_iterable(proposals(self._problem(samples)) for samples in shown):
+            if self.clock.over():
+                break
+            law = self._exact(some, self.best.form.matrix, terms, limit)
+            if law is not None:
+                one = self._predictor(law)
+                if mean_error(one.network, self.data) < limit * self.variance:
+                    return one
+        return None
+
+    def _taught(self, seed: int) -> Samples:
+        """What the best so far says of samples that are put together from the given ones.
+
+        It knows the law of its own form, so that an error of the form is no noise there, and these are more.
+        """
+        generator, data = torch.Generator().manual_seed(seed), self.data
+
+        def drawn(values: Tensor) -> Tensor:
+            return values[torch.randint(len(data), (TAUGHT,), generator=generator)]
+
+        x = torch.stack([drawn(data.x[:, i]) for i in range(data.points)], 1)
+        point, sample = (None if s is None else drawn(s) for s in (data.point_scalars, data.sample_scalars))
+        inputs = Samples(x, x[:, 0, 0], point_scalars=point, sample_scalars=sample)
+        return replace(inputs, y=predict(self.best.network, *inputs.inputs).double())
+
+    def _left_by_best(self) -> float:
+        """The error of the best so far at samples that are new to it."""
+        process = self.best.process
+        return (
+            mean_error(self.best.network, self.parts.held_out) if process is None else left_out_error(process)
+        )
+
+    def _exact(self, samples: Samples, A: Tensor, terms: list[Term], limit: float) -> Together | None:
+        law = together(samples, A, terms) if terms else None
+        if law is None or not law.left < limit * self.variance:
+            return None
+        law = shortened(samples, law)
+        form = QuadraticForm(law.A)
+        same = form.signature == self.best.form.signature and float((form.matrix * law.A).sum()) > 0
+        return law if same and len(samples) >= FOR_EACH * law.unknowns else None
+
+    def from_training(self, whole: Fitted) -> Fitted | None:
+        """The same formula from the training samples alone, whose errors elsewhere can be told."""
+        few = self.parts.train.rows(slice(0, ROWS))
+        law = self._exact(few, whole.form.matrix, list(terms_of(whole.network)), LAW)
+        return None if law is None else self._predictor(law)
+
+    def _problem(self, samples: Samples) -> Problem:
+        net = self.best.network
+        return Problem(
+            samples,
+            samples,
+            samples,
+            Symmetry.of(self.best.form),
+            "scalar",
+            lambda some: predict(net, *some.inputs).double().numpy(),
+        )
+
+    def _predictor(self, law: Together) -> Fitted:
+        form = QuadraticForm(law.A)
+        options = {
+            **self.data.network_options(),
+            "width": 1,
+            "depth": 0,
+            "seed": self.seed,
+            "formula": [stored(term) for term in law.terms],
+        }
+        return Fitted(form, build_network(form, self.data.rep, options), Kind.FORMULA, options)
+
+
+def shortened(samples: Samples, law: Together) -> Together:
+    """The formula without terms that it does not need, the smallest first."""
+    enough = ROUNDING * samples.variance
+    while len(law.terms) > 1:
+        sizes = law.sizes(samples)
+        rest = [term for term, size in zip(law.terms, sizes) if size > min(sizes)]
+        shorter = together(samples, law.A, rest)
+        if shorter is None or not shorter.left <= max(MORE * law.left, enough):
+            break
+        law = shorter
+    return law
+
+
+def terms_of(network: EquivariantNet) -> tuple[Term, ...]:
+    """The terms of a predictor that is a formula; none where it is another one."""
+    coefficients = network.coefficients
+    return tuple(coefficients.terms) if isinstance(coefficients, FormulaCoefficients) else ()

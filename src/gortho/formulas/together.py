@@ -1,0 +1,130 @@
+"""A form and the numbers of a formula, fitted together: an exact law is met to rounding, however the form began."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from gortho.formulas.fitting import reshaped
+from gortho.formulas.network import columns, numbers_inside
+from gortho.formulas.values import Term
+from gortho.samples.frame import unit_form
+from gortho.samples.values import Samples
+
+#: Gauss-Newton steps, at most, and the share of the sum of squares that one must gain for another to follow.
+STEPS, ENOUGH = 40, 1e-3
+#: Shares of a step that are tried, the whole one first.
+SHORTER = (1.0, 0.3, 0.1, 0.01)
+#: Directions in which the fit changes by less than this share are none: the size of a form is one of them.
+FLAT = 1e-12
+
+
+@dataclass(frozen=True)
+class Together:
+    """Terms with their numbers, the form ‖A‖ = √n, and the mean square that they leave, by the weights."""
+
+    terms: tuple[Term, ...]
+    A: Tensor
+    left: float
+
+    @property
+    def unknowns(self) -> int:
+        """Numbers that are fitted: coefficients, those inside, and entries of the form but for its size."""
+        n = len(self.A)
+        return len(self.terms) + len(numbers_inside(self.terms)) + n * (n + 1) // 2 - 1
+
+    def sizes(self, samples: Samples) -> list[float]:
+        """Mean squares of the terms."""
+        c = self.A.new_tensor([term.coefficient for term in self.terms])
+        inside = self.A.new_tensor(numbers_inside(self.terms))
+        gram = samples.x @ self.A @ samples.x.mT
+        values = c * columns(gram, scalars_of(samples), self.terms, inside)
+        return values.square().mean(0).tolist()
+
+
+def scalars_of(samples: Samples) -> Tensor:
+    """All scalars of the samples, flat ``(N, s)``."""
+    given = [s.flatten(1) for s in samples.scalars if s is not None]
+    return torch.cat(given, 1) if given else samples.x.new_zeros(len(samples), 0)
+
+
+class _Fit:
+    """Residuals of samples as a function of one vector: the form's entries, numbers inside, coefficients."""
+
+    def __init__(self, samples: Samples, terms: Sequence[Term]):
+        self.x, self.y, self.terms = samples.x, samples.y, terms
+        self.scalars = scalars_of(samples)
+        w = torch.ones_like(self.y) if samples.weights is None else samples.weights
+        self.root = (w / w.mean()).sqrt()
+        self.upper = torch.triu_indices(samples.n, samples.n)
+        self.sizes = [self.upper.shape[1], len(numbers_inside(terms)), len(terms)]
+
+    def start(self, A: Tensor) -> Tensor:
+        """A form, the terms' own numbers inside, and the coefficients that are best with them."""
+        doubled = (2 * A - torch.diag(A.diagonal()))[self.upper[0], self.upper[1]]
+        rest = torch.cat([doubled, A.new_tensor(numbers_inside(self.terms))])
+        design = self._design(*torch.cat([rest, rest.new_zeros(len(self.terms))]).split(self.sizes)[:2])
+        return torch.cat([rest, _least_squares(self.root[:, None] * design, self.root * self.y)])
+
+    def form(self, entries: Tensor) -> Tensor:
+        """Forms ``(..., n, n)`` of entries."""
+        M = entries.new_zeros(*entries.shape[:-1], *self.x.shape[2:] * 2)
+        M[..., self.upper[0], self.upper[1]] = entries
+        return unit_form((M + M.mT) / 2)
+
+    def _design(self, entries: Tensor, inside: Tensor) -> Tensor:
+        """The columns of the terms; entries and numbers inside may be those of each sample."""
+        return columns(self.x @ self.form(entries) @ self.x.mT, self.scalars, self.terms, inside)
+
+    def residual(self, p: Tensor) -> Tensor:
+        """What is left of the targets."""
+        entries, inside, c = p.split(self.sizes, -1)
+        return self.root * (self.y - (self._design(entries, inside) * c).sum(1))
+
+    def slopes(self, p: Tensor) -> Tensor:
+        """Of the residuals ``(N, unknowns)``: each sample has a copy of its own, so that one pass gives all."""
+        own = p.expand(len(self.y), -1).clone().requires_grad_()
+        with torch.enable_grad():
+            (J,) = torch.autograd.grad(self.residual(own).sum(), own)
+        return J
+
+
+def together(samples: Samples, A: Tensor, terms: Sequence[Term]) -> Together | None:
+    """The form and the numbers of terms that meet the targets best, from a form on; None where they are not finite."""
+    fit = _Fit(samples, terms)
+    p = fit.start(unit_form(A))
+    r = fit.residual(p)
+    if not bool(torch.isfinite(r).all()):
+        return None
+    for _ in range(STEPS):
+        J = fit.slopes(p)
+        if not bool(torch.isfinite(J).all()):
+            break
+        step, before = _least_squares(J, r), r.square().sum()
+        for share in SHORTER:
+            moved = p - share * step
+            there = fit.residual(moved)
+            if bool(there.square().sum() < before):
+                break
+        else:
+            break
+        p, r = moved, there
+        if bool(r.square().sum() > (1 - ENOUGH) * before):
+            break
+    entries, inside, c = p.split(fit.sizes)
+    done = (replace(t, coefficient=float(v)) for t, v in zip(reshaped(terms, inside.numpy()), c))
+    return Together(tuple(done), fit.form(entries), float(r.square().mean()))
+
+
+def _least_squares(J: Tensor, r: Tensor) -> Tensor:
+    """The shortest solution, with columns of any size; not numbers where the columns are none."""
+    if not bool(torch.isfinite(J).all()):
+        return torch.full_like(J[0], math.nan)
+    size = J.norm(dim=0)
+    size = torch.where(size > 0, size, 1.0)
+    found: Tensor = torch.linalg.lstsq(J / size, r[:, None], rcond=FLAT, driver="gelsd").solution[:, 0]
+    return found / size
