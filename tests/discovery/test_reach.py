@@ -76,3 +76,12 @@ def test_a_discovery_warns_also_when_it_is_loaded(tmp_path):
             one.predict(1.2 * X)
         with pytest.warns(Extrapolated, match=r"⟨x,x⟩"):
             one.predict(100 * X)
+
+
+def test_where_the_law_is_not_defined_there_is_a_warning():
+    X = np.random.default_rng(0).uniform(0.5, 1.0, size=(300, 2))
+    X[:, 0] += 1.0
+    few = gortho.Settings(starts=2, generations=0, finalists=1, refits=2, predictor_steps=20)
+    found = gortho.discover(X, np.log(X[:, 0] ** 2 - X[:, 1] ** 2), settings=few)
+    with pytest.warns(Extrapolated):
+        found.predict([[0.1, 5.0]])

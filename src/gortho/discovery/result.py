@@ -16,7 +16,7 @@ from gortho.discovery import display, symbolic, words
 from gortho.discovery.classes import LEAST_PROBABILITY
 from gortho.discovery.defect import Defect
 from gortho.discovery.provenance import Provenance, Restart
-from gortho.discovery.reach import Extrapolated, Reach, collected
+from gortho.discovery.reach import UNDEFINED, Extrapolated, Reach, collected
 from gortho.discovery.verdict import Evidence, Verdict
 from gortho.discovery.violation import Violation
 from gortho.discovery.wider.value import Wider
@@ -214,6 +214,8 @@ class Discovery:
         with collected(net) as pieces:
             values = predict(net, points, point, sample).numpy()
         beyond = "" if self.reach is None else self.reach.warning(torch.cat(pieces))
+        if not np.isfinite(values).all():
+            beyond = f"{UNDEFINED.format(int((~np.isfinite(values)).sum()))}{beyond and f'; {beyond}'}"
         if beyond:
             warnings.warn(beyond, Extrapolated, stacklevel=3)
         return values
