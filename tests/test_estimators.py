@@ -58,16 +58,28 @@ def known(output="vector", **options):
 # The rules of scikit-learn
 
 
+def drawn_by_row(estimator):
+    return {
+        "check_sample_weight_equivalence_on_dense_data": "batches and the validation part are drawn by row"
+    }
+
+
+@pytest.mark.slow  # a search in each
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [EquivariantRegressor(predictor="network", **SEARCH)], expected_failed_checks=drawn_by_row
+)
+def test_estimator_checks_where_the_form_is_learnt(estimator, check):
+    check(estimator)
+
+
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
     [
-        EquivariantRegressor(predictor="network", **SEARCH),
         InvariantClassifier("euclidean", allow_scaled=True, **SMALL),
         EquivariantRegressor(form="euclidean", allow_scaled=True, **SMALL),
     ],
-    expected_failed_checks=lambda estimator: {
-        "check_sample_weight_equivalence_on_dense_data": "batches and the validation part are drawn by row"
-    },
+    expected_failed_checks=drawn_by_row,
 )
 def test_estimator_checks(estimator, check):
     check(estimator)
@@ -171,6 +183,7 @@ def test_weights_count_in_training():
     )
 
 
+@pytest.mark.slow
 def test_weights_count_in_the_search():
     x, weights = normal(400, 2, seed=20), np.ones(400)
     y = np.tanh(TILTED(x).numpy())

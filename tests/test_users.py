@@ -61,7 +61,7 @@ def test_decimal_sizes_with_outputs_that_transform(unit, output):
     assert np.median(np.square(error)) < 1e-3 * value.var()  # a few at the edge may be far off
 
 
-@pytest.mark.parametrize("unit", [1e-150, 1e150, 1e300])
+@pytest.mark.parametrize("unit", [1e-150, pytest.param(1e150, marks=pytest.mark.slow), 1e300])
 @pytest.mark.parametrize("form", ["learn", "minkowski"])
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_estimators_with_numbers_of_any_size(unit, form):
@@ -235,7 +235,7 @@ def test_half_precision_is_refused_in_predictions(plain):
 @pytest.mark.filterwarnings("error:The given NumPy array")
 @pytest.mark.filterwarnings("error::FutureWarning")
 def test_pandas_gives_no_warnings():
-    x, y = law(60)
+    x, y = law(200)  # so few as 60 are looked at for long
     frame, series = pd.DataFrame(x, columns=["E", "px", "py"]), pd.Series(y)
     EquivariantRegressor(form="minkowski", epochs=2, random_state=0).fit(frame, series).predict(frame)
     InvariantClassifier(form="minkowski", epochs=2, random_state=0).fit(frame, series > 0).predict(frame)

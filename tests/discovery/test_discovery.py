@@ -310,6 +310,7 @@ def test_many_samples_are_thinned_with_a_notice():
     assert found.provenance.samples == 500 and found.provenance.facts()["samples"] == "500"
 
 
+@pytest.mark.slow
 def test_samples_of_large_error_count_little():
     """Half of the samples obey another form, but with an error that says so."""
     x = normal(400, 3, seed=1)

@@ -126,6 +126,7 @@ def test_directions_of_many_coordinates_are_told_by_the_largest():
 # What would settle it
 
 
+@pytest.mark.slow
 def test_more_samples_of_the_direction_that_is_hardly_seen():
     def weak(count):
         random = np.random.default_rng(3)
@@ -166,6 +167,7 @@ def test_the_direction_that_refits_disagree_on_is_told_in_the_given_coordinates(
     assert re.fullmatch(r"\(-?0\.0\d, 1\.00, -?0\.0\d\)", told), told
 
 
+@pytest.mark.slow
 def test_errors_that_would_account_for_what_is_left_over():
     x, q = samples(18, 600)
     noise = 2 * np.random.default_rng(0).normal(size=600)

@@ -321,7 +321,7 @@ def test_scalars_are_sorted_by_shape():
     [
         (normal(100, 1, 3), torch.ones(100), "constant"),
         (normal(100, 1, 3), 1e-200 * torch.ones(100).double(), "constant"),
-        (normal(100, 1, 1), normal(100), "one coordinate"),
+        (normal(100, 1, 1), normal(100), "One coordinate"),
         (normal(10, 1, 3), normal(10), "10 samples"),
         (normal(100, 1, 1) * torch.tensor([1.0, 2.0, -1.0]), normal(100), "dimension 1 of 3"),
         (

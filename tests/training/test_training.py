@@ -293,7 +293,7 @@ def run_processes(tmp_path, count, *settings):
 @pytest.mark.parametrize(
     "settings",
     [
-        ("vector", "tuple", "known", "float32"),
+        pytest.param(("vector", "tuple", "known", "float32"), marks=pytest.mark.slow),
         ("vector", "set", "learnt", "float64"),
     ],
     ids=" ".join,
@@ -362,6 +362,7 @@ def test_learnable_forms_are_started_where_told_and_trained():
     assert net.form.value() != start
 
 
+@pytest.mark.slow
 def test_a_compiled_network_trains_to_the_same_loss():
     runs = [fit(make(LearnableForm(3, seed=3)), X, Y, **QUICK, compile=compile) for compile in (False, True)]
     assert runs[0].validation == pytest.approx(runs[1].validation, rel=1e-6)
