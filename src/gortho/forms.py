@@ -282,15 +282,15 @@ def added_up(
     >>> added_up([(0, 0, 1.0), (0, 1, -2.5)], ["a", "b"], "·", 2)
     '1.00 a² - 2.50 a·b'
     """
-    text = ""
-    for i, j, value in terms:
+    text, halves = "", [math.nan] * len(terms)
+    if digits is None and half_widths is not None:
+        halves = [float(half_widths[i][j]) * (1 + (i != j)) for i, j, _ in terms]
+        if all(half <= 10 * NO_ERROR * abs(c) for half, (*_, c) in zip(halves, terms) if half >= 0):
+            # errors next to nothing, some just above the bound: the same digits for all
+            halves = [math.nan] * len(terms)
+    for (i, j, value), half in zip(terms, halves):
         sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
         one, other = (set_off(names[k]) for k in (i, j))
-        half = (
-            math.nan
-            if digits is not None or half_widths is None
-            else float(half_widths[i][j]) * (1 + (i != j))
-        )
         written = coefficient(abs(value), 2 if digits is None else digits, half)
         text += f"{sign}{written} {f'{one}²' if i == j else f'{one}{times}{other}'}"
     return text

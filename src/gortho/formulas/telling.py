@@ -75,7 +75,9 @@ def in_coordinates(formula: Formula) -> str:
         one, other = (set_off(form.names[k]) for k in (i, j))
         size = abs(scale * value)
         half = size * abs(term.error / c / factor.power)
-        if formula.form_halves:
+        if _without_error(formula):
+            half = math.nan
+        elif formula.form_halves:
             half = math.hypot(half, abs(scale) * formula.form_halves[i][j] * (1 + (i != j)))
         written = coefficient(size, 2, half)
         # To be quoted: c² in metres and seconds has more digits than two.
