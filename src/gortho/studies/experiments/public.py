@@ -66,8 +66,9 @@ def page(rows: Sequence[Row], out: Path, command: str) -> None:
         "train the predictor, with no further validation set; so is the paper's own form, at two sizes. Predictions "
         "are taken back to the standard frame before the error is measured on 5,000 test samples. Inertia and "
         "Particle are short polynomials of invariants, which least squares find to rounding once there are enough "
-        "samples; O5 is not, but has a short formula, which predicts where it is found to be exact; elsewhere single test "
-        "points beyond the range of the training samples make up most of the error. *Form told* is `EquivariantRegressor` with the true form, as EMLP is told the group. Mean ± standard "
+        "samples; O5 is not, but has a short formula, which predicts where it is found to be exact; elsewhere single "
+        "test points beyond the range of the training samples make up most of the error. *Form told* is "
+        "`EquivariantRegressor` with the true form, as EMLP is told the group. Mean ± standard "
         "deviation over five seeds, others for each method; medians below."
     ]
     plt = pyplot()
