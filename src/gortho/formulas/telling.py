@@ -10,6 +10,8 @@ from gortho.formulas.writing import TEXT, Writer
 
 #: A predictor that leaves so many times what the formula leaves, and this share of the variance, is not worth its use.
 FAR_WORSE, POOR = 100.0, 0.05
+#: Samples far from a formula are named where they are so few: more are no single mistakes.
+NAMED = 5
 
 
 def errors(formula: Formula) -> str:
@@ -40,9 +42,7 @@ def quality(formula: Formula) -> str:
     own, other = formula.unexplained, formula.predictor_unexplained
     (count, held_out), without = formula.far, ""
     if count:
-        without = (
-            f", without {count} of {held_out} samples, which are far from both{_named(formula.which[1])}"
-        )
+        without = f", without {count} of {held_out} samples, which are far from both{_named(formula.which[1], count)}"
     if formula.exact:
         return f"leaves nothing of the held-out variance but rounding{without}"
     compared = f"{own:.2g} of the held-out variance, the predictor {other:.2g}{without}"
@@ -54,8 +54,8 @@ def quality(formula: Formula) -> str:
     return f"{kind}: leaves {compared}"
 
 
-def _named(which: str) -> str:
-    return f" ({which})" if which else ""
+def _named(which: str, count: int) -> str:
+    return f" ({which})" if which and count <= NAMED else ""
 
 
 def in_coordinates(formula: Formula) -> str:
@@ -97,7 +97,7 @@ def lines(formula: Formula) -> list[str]:
     if formula.left_out:
         without = f"fitted without {formula.left_out} of {formula.samples} samples, which are far from it"
         why = ": wrong ones, or the form is not known well enough there"
-        found.append(without + _named(formula.which[0]) + why)
+        found.append(without + _named(formula.which[0], formula.left_out) + why)
     if formula.holds and formula.predictor_unexplained > max(FAR_WORSE * formula.unexplained, POOR):
         found.append("far better than the predictor: compute y by the formula")
     expanded = in_coordinates(formula)
