@@ -154,6 +154,7 @@ def two(tmp_path_factory):
     return directory, done, log
 
 
+@pytest.mark.slow
 def test_two_processes_make_the_steps_of_one(two, monkeypatch):
     directory = two[0]
     half = TRAIN // 2
@@ -181,6 +182,7 @@ def test_two_processes_make_the_steps_of_one(two, monkeypatch):
         torch.testing.assert_close(first["state"][name], value, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_two_killed_processes_go_on_as_if_nothing_had_happened(two):
     directory, done, _ = two
     assert done == 2
@@ -188,6 +190,7 @@ def test_two_killed_processes_go_on_as_if_nothing_had_happened(two):
         assert_same(read(directory, "run", rank), read(directory, "whole", rank))
 
 
+@pytest.mark.slow
 def test_only_the_first_process_writes_and_shows_progress(two):
     directory, _, log = two
     for done in (0, 2):  # one bar from the start, and after the kill one from there on
