@@ -1,6 +1,8 @@
 # Everything happens in .venv, made on first use from constraints.txt; nothing else on the machine is touched.
 PYTHON ?= python3
 BIN := .venv/bin
+# One thread in each process: tests run in several, and threads that wait for each other only cost time.
+export OMP_NUM_THREADS ?= 1
 
 .PHONY: demo test slow coverage explore lint docs dist clean
 .DEFAULT_GOAL := test
@@ -36,7 +38,7 @@ explore: .venv/ready  ## the properties on new examples, others every day; for a
 	touch $@
 
 docs: .venv/docs-ready  ## the site in docs/_build/html, examples run once, warnings are errors
-	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 	$(BIN)/python -m pytest tests/test_docs.py -k site
 
 dist: .venv/ready  ## wheel and source archive in dist/, each installed elsewhere and tried out there

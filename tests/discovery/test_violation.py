@@ -46,6 +46,7 @@ def test_a_direction_is_told():
     assert np.all(np.diff(along.means) > -3 * np.hypot(along.errors[1:], along.errors[:-1]))
 
 
+@pytest.mark.slow
 def test_units_and_names_do_not_matter():
     x, q = samples(12)
     units = np.array([1e3, 1.0, 1e-3])
@@ -60,6 +61,7 @@ def test_a_constant_vector_is_told():
     assert "points along (0.0" in found.reason and found.violation.linear < 0.2
 
 
+@pytest.mark.slow
 def test_the_right_one_of_two_vectors_is_told(tmp_path):
     x, q = samples(14, shape=(2, 3))
     found = broken(x, q + x[:, 1, 0])

@@ -323,6 +323,7 @@ def test_a_form_that_stays_open_is_not_none(tmp_path):
     assert str(again) == str(found) and found.to_html(tmp_path / "page.html").exists()
 
 
+@pytest.mark.slow
 def test_spaces_that_are_given():
     task = broken("spaces", 1, samples=1_000)
     found = discovered(task, spaces=[0, 0, 1], look_for=["spaces"])
@@ -492,6 +493,7 @@ def test_a_hermitian_law_is_unitary():
     assert found.equivariance_error((x @ M.mT)[:20]) < 1e-10
 
 
+@pytest.mark.slow
 def test_areas_of_a_plane_are_sl2():
     x = normal(500, 2, 2)
     y = torch.sin(x[:, 0, 0] * x[:, 1, 1] - x[:, 0, 1] * x[:, 1, 0])

@@ -60,6 +60,7 @@ def test_the_other_group_differs():
         assert form.algebra_distance(other_group(form)) > 0.5
 
 
+@pytest.mark.slow
 def test_knowing_the_group_pays_and_a_wrong_one_costs():
     task = tasks.particle(1_500, seed=3)
     train, test = task[:700], task[700:]
