@@ -15,7 +15,8 @@ PARALLEL = 0.01
 MORE = 10.0
 NOTE = (
     "in every sample y is nearly parallel to Ax with one symmetric matrix A, as the gradient of a function of xᵀAx is: "
-    "if y is a gradient (a force, a slope by x), declare output='covector'"
+    "if y is a gradient (a force, a slope by x), declare output='covector'; if a column of x has another unit than its "
+    "column of y is made with, give both the same"
 )
 
 
