@@ -103,7 +103,7 @@ def stepper(
         if drop:
             mask = mask & (torch.rand(mask.shape, device=mask.device) >= drop)
         with torch.autocast(x.device.type, torch.bfloat16, enabled=amp, cache_enabled=False):
-            score = (model or fitted)(x, mask)
+            score = (fitted if model is None else model)(x, mask)  # a compiled network has no truth value
         return nn.functional.binary_cross_entropy_with_logits(score.to(label.dtype), label) + penalty()
 
     fitted = net
