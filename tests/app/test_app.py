@@ -330,7 +330,7 @@ def test_from_file_to_predictions(client, tmp_path):
     np.testing.assert_allclose(table["y"], frame["y"], atol=1e-6)
 
     (tmp_path / "other.csv").write_text("t,z\n1,2\n")
-    with pytest.raises(ValueError, match=r"other\.csv: there is no column 's'"):
+    with pytest.raises(ValueError, match=r"other\.csv: there is no column 's'.* choose a file that has them"):
         files = {"run": str(tmp_path / "run"), "file": str(tmp_path / "other.csv"), "out": "never.csv"}
         tasks.predict(print, **files, decimal=".")
     for name in ("run", "..%2frun.zip", "predictions-..%2f..%2fx", "discovery.json"):

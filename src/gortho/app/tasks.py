@@ -101,10 +101,14 @@ def _answer(found: Any) -> dict[str, Any]:
 def predict(watch: Watch, *, run: str, file: str, out: str, decimal: str) -> dict[str, Any]:
     """Predict for the rows of a file, to a file."""
     from gortho.runs import load, predicted, probabilities, read_for, target_columns
-    from gortho.samples import write
+    from gortho.samples import DataError, write
+    from gortho.samples.errors import OTHERS
 
     found = load(run)
-    data = read_for(found, Path(file), targets=False, decimal=decimal)
+    try:
+        data = read_for(found, Path(file), targets=False, decimal=decimal)
+    except DataError as error:
+        raise DataError(str(error).replace(OTHERS, ": choose a file that has them")) from None
     y, beyond = predicted(found, data)
     write(out, y, target_columns(found), probabilities(found, data))
     return {"rows": len(y), "notes": beyond}

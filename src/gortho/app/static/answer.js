@@ -13,6 +13,7 @@ export function showAnswer(run, result, file, decimal) {
   say("answer-title", result.headline);
   say("law", result.law ? `${result.accepted ? "" : "Best candidate, not accepted: "}${result.law}` : "");
   say("formula", result.formula?.text ?? "");
+  $("inner").hidden = !result.formula?.text.includes("⟨");
   const error = result.errors[0];
   const tiles = {
     Symmetry: result.symmetry ?? (result.group ? `${result.group}, not accepted` : ""),

@@ -15,7 +15,7 @@ export function showColumns(found, file) {
     ? ` Kinds and ranges are those of the first ${look.looked_at.toLocaleString("en")} rows.` : "";
   $("file-facts").textContent =
     `${file.name} is ${look.called} of ${bytes(file.size)} with ${count(look.rows, "row")} ` +
-    `and ${count(look.columns.length, thing)}.${told} ${look.notices.join(" ")}`;
+    `and ${count(look.columns.length, thing)}.${told}${look.notices.map(sentence).join("")}`;
   $("columns").replaceChildren(...look.columns.map(row));
   $("commas").hidden = !look.columns.some((column) => column.note.startsWith("decimal commas?"));
   $("vectors").hidden = look.arrays;
@@ -25,8 +25,13 @@ export function showColumns(found, file) {
     select.replaceChildren(make("option", { value: "" }, "none"), ...names);
   }
   document.querySelector("[name=points]").value = 1;
+  // What was said of another file.
+  document.querySelector("[name=names]").value = $("sum").value = "";
+  for (const name of ["dropna", "set_like", "scalars_per_point"]) document.querySelector(`[name=${name}]`).checked = false;
   changed();
 }
+
+const sentence = (notice) => ` ${notice[0].toUpperCase()}${notice.slice(1)}.`;
 
 function row(column, index) {
   const suggested = look.x.includes(column.name) ? "x" : look.y.includes(column.name) ? "y" : "off";
