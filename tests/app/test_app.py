@@ -312,6 +312,8 @@ def test_from_file_to_predictions(client, tmp_path):
     assert result["command"] == "gortho discover law.csv --x t,s --y y --effort quick"
     assert result["headline"] in client.get(f"/runs/{run}/report.html").text
     assert result["formula"]["text"].startswith("y = ") and result["beside"] == []
+    assert result["written"] == [result["formula"]["text"], "y = 1.00 t² - 2.00 s²"]
+    assert result["said"][0].startswith("± 95 %: ")
 
     report = client.get(f"/runs/{run}/report.html")
     assert "script-src" not in guard.REPORT_POLICY
