@@ -14,7 +14,7 @@ from latex2mathml.converter import convert
 from sphinx.util.nodes import make_refnode
 
 HERE = Path(__file__).parent
-RESULTS, TESTS, README = HERE.parent / "results", HERE.parent / "tests", HERE.parent / "README.md"
+RESULTS, TESTS = HERE.parent / "results", HERE.parent / "tests"
 HELP_WIDTH = 76  # characters that fit beside both sidebars
 #: What functions hand back, and nobody makes: how they are made is left out.
 HANDED_BACK = ("Discovery", "Kept", "LevelForm", "Scan", "Verdict")
@@ -165,8 +165,6 @@ def write_pages(app):
     write(HERE / "modules", inside)
 
     include = "```{{include}} ../../results/{}\n:relative-images:\n```\n"
-    table = re.search(r"^\| question \|.*?\n\n", README.read_text(encoding="utf-8"), re.M | re.S)[0]
-    (HERE / "headline.txt").write_text(table.replace("](results/", "](measured/"), encoding="utf-8")
     write(HERE / "measured", {path.name: include.format(path.name) for path in RESULTS.glob("*.md")})
 
     named = {name for page in HERE.glob("*.md") for name in TEST.findall(page.read_text(encoding="utf-8"))}

@@ -21,7 +21,7 @@ from gortho.samples import DataError, Dataset, read
 from gortho.samples.called import together
 from gortho.samples.checks import variable_names
 from gortho.samples.door import as_targets
-from gortho.samples.errors import MissingError, listed
+from gortho.samples.errors import OTHERS, MissingError, listed
 from gortho.samples.sampling import choose
 from gortho.samples.spaces import apart, side_by_side
 from gortho.stored import plain
@@ -149,14 +149,14 @@ def read_for(
     except MissingError as error:
         if x or own is None or error.name not in own:
             raise
-        raise DataError(f"{error}. The run has x = {listed(own)}: name the right columns by --x") from None
+        raise DataError(f"{error}. The run has x = {listed(own)}{OTHERS}") from None
     if sizes:
         return replace(data, X=side_by_side(apart(data.X, sizes))[0])
     n = len(found.names)
     if data.X.shape[-1] != n:
         raise DataError(
             f"{file.name}: x has {data.X.shape[-1]} components, and the run was found with {n} "
-            f"({', '.join(found.names)}): name the right columns by --x"
+            f"({', '.join(found.names)}){OTHERS}"
         )
     return data
 

@@ -312,6 +312,8 @@ def test_from_file_to_predictions(client, tmp_path):
     assert result["command"] == "gortho discover law.csv --x t,s --y y --effort quick"
     assert result["headline"] in client.get(f"/runs/{run}/report.html").text
     assert result["formula"]["text"].startswith("y = ") and result["beside"] == []
+    assert result["written"] == [result["formula"]["text"], "y = 1.00 t² - 2.00 s²"]
+    assert result["said"][0].startswith("± 95 %: ")
 
     report = client.get(f"/runs/{run}/report.html")
     assert "script-src" not in guard.REPORT_POLICY
@@ -330,7 +332,7 @@ def test_from_file_to_predictions(client, tmp_path):
     np.testing.assert_allclose(table["y"], frame["y"], atol=1e-6)
 
     (tmp_path / "other.csv").write_text("t,z\n1,2\n")
-    with pytest.raises(ValueError, match=r"other\.csv: there is no column 's'"):
+    with pytest.raises(ValueError, match=r"other\.csv: there is no column 's'.* choose a file that has them"):
         files = {"run": str(tmp_path / "run"), "file": str(tmp_path / "other.csv"), "out": "never.csv"}
         tasks.predict(print, **files, decimal=".")
     for name in ("run", "..%2frun.zip", "predictions-..%2f..%2fx", "discovery.json"):

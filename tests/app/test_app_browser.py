@@ -154,7 +154,7 @@ def test_from_upload_to_download(page, downloads, tmp_path):
         and page.title == "FOUND · gortho"
     )
     assert element(page, "law").text.startswith("q(x) = ") and "O(1,1)" in element(page, "tiles").text
-    assert element(page, "formula").text.startswith("y = ")
+    assert element(page, "formula").text.startswith("y = ") and "⟨x,x⟩ is q(x)" in element(page, "inner").text
     assert page.switch_to.active_element == element(page, "answer-title")
     looks_right(page)
 
@@ -279,3 +279,11 @@ def test_dropped_files_and_decimal_commas(page):
     element(page, "commas").find_element("tag name", "button").click()
     wait(page, lambda page: roles(page) == {"u": "x", "v": "x", "y": "y"})
     assert "1.5 to 2.5" in element(page, "columns").text and not element(page, "commas").is_displayed()
+
+    # What was said of this file is not said of the next.
+    page.execute_script("document.querySelector('[name=names]').value = 'p,q'")
+    page.execute_script("document.querySelector('[name=dropna]').checked = true")
+    element(page, "example").click()
+    wait(page, lambda page: "particles.csv" in element(page, "file-facts").text)
+    assert page.find_element("name", "names").get_attribute("value") == ""
+    assert not page.find_element("name", "dropna").is_selected()

@@ -80,6 +80,14 @@ def test_rows_are_counted_and_the_first_looked_at(tmp_path):
         assert (seen.rows, seen.looked_at, seen.columns[1].high) == (LOOKED_AT + 5, LOOKED_AT, 0.5)
 
 
+def test_infinite_numbers_are_pointed_out(tmp_path):
+    frame = pd.DataFrame({"a": [0.5, np.inf, 1.5], "y": [0.5, 1.5, 2.5]})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    for name in ("a.csv", "a.parquet"):
+        assert [c.note for c in look(tmp_path / name).columns] == ["1 infinite", ""]
+
+
 def test_coordinates_x_y_z_are_no_target(tmp_path):
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 4)), columns=["x", "y", "z", "energy"])
     frame.to_csv(tmp_path / "a.csv", index=False)

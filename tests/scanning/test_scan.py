@@ -345,3 +345,16 @@ def test_command(file, tmp_path, monkeypatch):
 def test_command_says_what_is_wrong(file):
     result = CliRunner().invoke(cli.main, ["scan", str(file)])
     assert result.exit_code == 2 and "are the vectors by --x" in result.stderr
+
+
+def test_progress_is_one_line_in_the_words_of_the_command(file, tmp_path, monkeypatch):
+    why = "y holds NaN: leave them out by dropna=True, " + "and so on " * 30
+
+    def scan(path, progress, **options):
+        progress(1, 2, Row("gap", "ERROR", reason=why))
+        return Scan.of([Row("gap", "ERROR", reason=why)], source="many.csv")
+
+    monkeypatch.setattr(gortho, "scan", scan)
+    result = CliRunner().invoke(cli.main, ["scan", str(file), "--x", "a,b", "--out", str(tmp_path)])
+    line = next(line for line in result.stderr.splitlines() if "1 of 2" in line)
+    assert "by --dropna" in line and len(line) < 130

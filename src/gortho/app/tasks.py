@@ -81,12 +81,18 @@ def discover(watch: Watch, *, file: str, folder: str, asked: dict[str, Any]) -> 
 def _answer(found: Any) -> dict[str, Any]:
     """What the page shows of a discovery beside the report."""
     from gortho.discovery.words import beside
+    from gortho.formulas.telling import in_coordinates, lines
     from gortho.report.page import APPROXIMATE, BADGES
     from gortho.runs import summary
 
+    law = found.formula
+    written = [] if law is None else [line for line in (str(law), in_coordinates(law)) if line]
+    said = [] if law is None else [line for line in lines(law)[1:] if not line.startswith("that is, ")]
     sign, badge = APPROXIMATE if found.approximate else BADGES[found.verdict.name]
     more = {
         "headline": found.headline(),
+        "written": written,
+        "said": said,
         "beside": beside(found),
         "exactly": "" if found.evidence is None else found.exactly(),
         "sign": sign,
@@ -101,10 +107,14 @@ def _answer(found: Any) -> dict[str, Any]:
 def predict(watch: Watch, *, run: str, file: str, out: str, decimal: str) -> dict[str, Any]:
     """Predict for the rows of a file, to a file."""
     from gortho.runs import load, predicted, probabilities, read_for, target_columns
-    from gortho.samples import write
+    from gortho.samples import DataError, write
+    from gortho.samples.errors import OTHERS
 
     found = load(run)
-    data = read_for(found, Path(file), targets=False, decimal=decimal)
+    try:
+        data = read_for(found, Path(file), targets=False, decimal=decimal)
+    except DataError as error:
+        raise DataError(str(error).replace(OTHERS, ": choose a file that has them")) from None
     y, beyond = predicted(found, data)
     write(out, y, target_columns(found), probabilities(found, data))
     return {"rows": len(y), "notes": beyond}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from gortho.scanning import Scan
     from gortho.scanning.row import Row
 
+#: Characters of a reason in the line of progress; the table has all of it.
+SHORT = 80
 #: What `gortho discover` has, too, and what holds for each target.
 SHARED = (
     "file", "x", "y", "scalars", "scalars_per_point", "points", "decimal", "output", "errors", "weight",
@@ -94,7 +97,8 @@ def scan(
     folder = out or Path(f"{file.name.split('.')[0] or 'here'}-scan")
 
     def watch(done: int, total: int, row: Row) -> None:
-        bar(f"{done} of {total}", done / total, f"{row.target}: {row.verdict} {row.group or row.reason}")
+        said = row.group or textwrap.shorten(as_options(row.reason), SHORT, placeholder=" …")
+        bar(f"{done} of {total}", done / total, f"{row.target}: {row.verdict} {said}")
 
     try:
         with Bar(hidden=quiet) as bar, client_of(dask) as client:

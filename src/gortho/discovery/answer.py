@@ -179,7 +179,8 @@ def few_samples(e: Evidence, sizes: np.ndarray, rows: list[int] | None) -> str:
     named = f" ({numbered(rows, most=5)})" if rows else ""
     share = "over 99 %" if e.worst_share > 0.99 else percent(e.worst_share)
     few = f"{len(e.worst)} of {e.held_out} held-out samples{named} make{'s' * (len(e.worst) == 1)} up {share}"
-    few += f" of the best twin's squared error; the largest |y| there is {sizes[list(e.worst)].max():.3g}"
+    few += " of the squared error of the best model of the invariants; "
+    few += f"the largest |y| there is {sizes[list(e.worst)].max():.3g}"
     return f"{few}, and the median over all held-out samples is {np.median(sizes):.3g}."
 
 

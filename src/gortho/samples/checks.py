@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DataError, listed
+from .errors import LEAVE_OUT, DataError, listed
 from .sampling import Limits, choose
 from .suspects import suspects
 
@@ -273,6 +273,7 @@ def _check_finite(
     count = int(bad.reshape(len(array), -1).any(axis=1).sum())
     if count:
         index = tuple(int(i) for i in np.unravel_index(np.argmax(bad), bad.shape))
+        fix = fix if np.isnan(array[index]) else fix.removesuffix(LEAVE_OUT)
         raise DataError(
             f"{name} holds NaN or infinite values in {count} of {len(array)} rows, the first "
             f"({array[index]}) {_where(index, place(index[0]), columns)}: {fix}"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .checks import as_float64
-from .errors import DataError, row_number
+from .errors import LEAVE_OUT, DataError, row_number
 from .raw import Raw
 from .wanted import MORE
 
@@ -71,7 +71,7 @@ class Piece:
                 place = self.where(int(numbers[row]))
                 raise DataError(
                     f"{labels[column]} is {block[row, column]} in {place}: drop or impute such rows"
-                    + (", or leave them out by dropna=True" if np.isnan(block[row, column]) else "")
+                    + (LEAVE_OUT if np.isnan(block[row, column]) else "")
                 )
             yield first, block
 

@@ -6,6 +6,10 @@ import difflib
 from collections.abc import Sequence
 
 SHOWN = 20
+#: What helps against missing numbers, beside others; not against infinite ones.
+LEAVE_OUT = ", or leave them out by dropna=True"
+#: What helps where a file has other columns than a run.
+OTHERS = ": name the right columns by --x"
 
 
 class DataError(ValueError):

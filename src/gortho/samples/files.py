@@ -14,7 +14,7 @@ import numpy as np
 from . import checks, tables
 from .chunks import Chunks
 from .containers import hdf5_chunks, npz_chunks, read_hdf5, read_npz
-from .errors import DataError, MissingError
+from .errors import LEAVE_OUT, DataError, MissingError
 from .kinds import Kind, kind_of
 from .raw import Raw
 from .sampling import Limits, available_memory
@@ -22,7 +22,7 @@ from .slopes import derivatives
 from .wanted import Columns, Wanted
 
 #: What to do about numbers that are missing in a file.
-FIX = f"{checks.IMPUTE}, or leave them out by dropna=True"
+FIX = f"{checks.IMPUTE}{LEAVE_OUT}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +263,7 @@ def shape_points(X: np.ndarray, points: int | None) -> np.ndarray:
     if X.ndim != 2 or X.shape[1] % points:
         raise DataError(
             f"X has shape {X.shape}: its columns cannot be split evenly among points={points}: "
-            "change points or the columns of x"
+            "change their number or the columns of x"
         )
     return X if points == 1 else X.reshape(len(X), points, -1)
 
@@ -287,7 +287,8 @@ def shape_output(y: np.ndarray, output: str, n: int) -> np.ndarray:
     if found != np.prod(shape) or (y.ndim > 2 and y.shape[1:] != shape):
         raise DataError(
             f"y has {found} values per sample (shape {y.shape}), and output={output!r} expects "
-            f"{int(np.prod(shape))}, shape {('N', *shape)}, as X has n = {n} components: change y or output"
+            f"{int(np.prod(shape))}, shape ({', '.join(map(str, ('N', *shape)))}), as X has n = {n} components: "
+            "change y or output"
         )
     return y.reshape(len(y), *shape)
 

@@ -135,6 +135,9 @@ def _column(
     if not len(finite):
         return Column(name, "nothing", missing=missing)
     note = "the same in all rows" if finite.min() == finite.max() else ""
+    endless = int(np.isinf(values).sum()) if values is not None else 0
+    if endless:
+        note = f"{endless} infinite"
     if whole and not note and len(finite) >= LEAST_ROWS:
         note = looks_like(finite, lattice)
     kind = "whole numbers" if whole else "numbers"

@@ -91,7 +91,10 @@ def excel_table(path: Path) -> Table:
         raise DataError(f"the workbook cannot be read ({error}): write it again") from None
     frame.columns = frame.columns.map(str)
     sheets = [str(name) for name in book.sheet_names]
-    told = (f"the sheet {sheets[0]!r} of {listed(sheets)} is read",) if len(sheets) > 1 else ()
+    first = (
+        f"only the first sheet of {listed(sheets)} is read: put yours first, or save it as a file of its own"
+    )
+    told = (first,) if len(sheets) > 1 else ()
     return whole_table(
         list(frame.columns), len(frame), frame.__getitem__, lambda row: f"row {row + 2} of the sheet", told
     )

@@ -1,6 +1,6 @@
 // The answer: verdict, law, downloads, predictions, report.
 
-import { $, ask, count, make, say, show } from "./api.js";
+import { $, ask, count, make, say, sentence, show } from "./api.js";
 
 let current = null; // { run, file, decimal }
 
@@ -12,7 +12,10 @@ export function showAnswer(run, result, file, decimal) {
   );
   say("answer-title", result.headline);
   say("law", result.law ? `${result.accepted ? "" : "Best candidate, not accepted: "}${result.law}` : "");
-  say("formula", result.formula?.text ?? "");
+  $("formula").replaceChildren(...result.written.map((line) => make("div", {}, line)));
+  $("formula").hidden = !result.written.length;
+  const inner = result.written[0]?.includes("⟨") ? ["⟨u,v⟩ = uᵀAv is the inner product of this form, so ⟨x,x⟩ is q(x)"] : [];
+  say("inner", [...inner, ...result.said].map(sentence).join(""));
   const error = result.errors[0];
   const tiles = {
     Symmetry: result.symmetry ?? (result.group ? `${result.group}, not accepted` : ""),

@@ -44,6 +44,8 @@ export function show(id, focus) {
   }
 }
 
+export const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1)}. `;
+
 export const count = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
 
 export function bytes(size) {

@@ -1,6 +1,6 @@
 // The columns of a file, and what each of them is.
 
-import { $, bytes, count, make } from "./api.js";
+import { $, bytes, count, make, sentence } from "./api.js";
 
 const ROLES = ["off", "x", "y", "scalar"];
 const NUMBERS = ["numbers", "whole numbers", "logical"];
@@ -15,7 +15,7 @@ export function showColumns(found, file) {
     ? ` Kinds and ranges are those of the first ${look.looked_at.toLocaleString("en")} rows.` : "";
   $("file-facts").textContent =
     `${file.name} is ${look.called} of ${bytes(file.size)} with ${count(look.rows, "row")} ` +
-    `and ${count(look.columns.length, thing)}.${told} ${look.notices.join(" ")}`;
+    `and ${count(look.columns.length, thing)}.${told} ${look.notices.map(sentence).join("")}`;
   $("columns").replaceChildren(...look.columns.map(row));
   $("commas").hidden = !look.columns.some((column) => column.note.startsWith("decimal commas?"));
   $("vectors").hidden = look.arrays;
@@ -25,6 +25,9 @@ export function showColumns(found, file) {
     select.replaceChildren(make("option", { value: "" }, "none"), ...names);
   }
   document.querySelector("[name=points]").value = 1;
+  // What was said of another file.
+  document.querySelector("[name=names]").value = $("sum").value = "";
+  for (const name of ["dropna", "set_like", "scalars_per_point"]) document.querySelector(`[name=${name}]`).checked = false;
   changed();
 }
 
