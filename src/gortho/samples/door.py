@@ -15,7 +15,7 @@ from gortho.samples.called import Labels
 from gortho.samples.checks import as_array, as_float64, check_samples, errors_of, variable_names, weights_of
 from gortho.samples.errors import DataError, missing
 from gortho.samples.frame import RANK_TOLERANCE
-from gortho.samples.labels import as_labels, one_hot
+from gortho.samples.labels import as_labels
 from gortho.samples.sampling import Limits
 from gortho.samples.values import Samples
 
@@ -128,6 +128,11 @@ def as_targets(y: np.ndarray, output: str | Rep, n: int) -> tuple[np.ndarray, Re
             "choose the output that fits, or reshape y"
         )
     return y, rep
+
+
+def one_hot(codes: np.ndarray, classes: int) -> tuple[np.ndarray, DirectSum]:
+    """Indicators ``(N, classes)``, and their rep."""
+    return np.eye(classes)[codes], DirectSum((Scalar(),) * classes)
 
 
 def _check_index(X: Any, y: Any) -> None:
