@@ -263,6 +263,21 @@ def fails(path, *parts, **options):
         assert part in str(caught.value), f"{part!r} is not in {caught.value}"
 
 
+def test_numbers_are_no_vectors(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["X"] = file["y"] = np.arange(50.0)
+    for most in (10, 100):  # more rows than are kept, or not
+        fails(tmp_path / "a.h5", "a.h5: X has shape", "it must be (N, n)", x="X", y="y", max_samples=most)
+
+
+def test_arrays_of_different_lengths(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.ones((50, 2)), y=np.ones(49))
+    told = r"'X' has 50 rows and 'y' has 49: they must have one row per sample each"
+    with pytest.raises(DataError, match=told):
+        read(tmp_path / "a.npz", dropna=True)
+    fails(tmp_path / "a.npz", told, x="X", y="y")
+
+
 def test_a_file_without_a_column(folder, table):
     table.drop(columns="py").to_parquet(folder / "b.parquet")
     fails(folder, "events: b.parquet: there is no column 'py'", "available: 'E', 'px', 'pz', 'mass'")

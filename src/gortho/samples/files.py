@@ -222,6 +222,7 @@ def with_slopes(raw: Raw, wanted: Wanted, seed: int) -> Raw:
 
 def shape_points(X: np.ndarray, points: int | None) -> np.ndarray:
     """X as (N, n), or (N, p, n) for several points."""
+    checks.check_vectors(X)
     if points is None:
         return X
     if points < 1:
@@ -230,7 +231,7 @@ def shape_points(X: np.ndarray, points: int | None) -> np.ndarray:
         if X.shape[1] != points:
             raise DataError(f"X has {X.shape[1]} points per sample (shape {X.shape}), not points={points}")
         return X
-    if X.ndim != 2 or X.shape[1] % points:
+    if X.shape[1] % points:
         raise DataError(
             f"X has shape {X.shape}: its columns cannot be split evenly among points={points}: "
             "change points or the columns of x"
