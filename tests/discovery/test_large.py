@@ -16,10 +16,9 @@ from gortho import cli
 from gortho.discovery import large
 from gortho.discovery.correlation import correlate
 from gortho.discovery.large import Correlating, survey
-from gortho.samples import DataError, chunks, containers, read, sampling, tables
+from gortho.samples import DataError, chunks, containers, read, sampling
 from gortho.samples.files import open_chunks
 from gortho.samples.frame import Frame, form_distance
-from gortho.samples.raw import Raw
 from gortho.samples.stream import Plan, Totals, add_up, scan
 from gortho.samples.wanted import Wanted
 
@@ -59,12 +58,15 @@ def folder(tmp_path, table):
 def small_blocks(monkeypatch):
     """Pieces of 1000 rows or more, blocks of 150 rows or so."""
     monkeypatch.setattr(chunks, "PIECE", 1000)
-    for module in (chunks, tables, containers):
-        monkeypatch.setattr(module, "BLOCK", 750)
+    monkeypatch.setattr(chunks, "BLOCK", 750)
+
+
+def in_memory(x, y):
+    return containers.chunks_of({"x": x, "y": y}, {"x": ("x",), "y": ("y",)}, {})
 
 
 def source_of(table):
-    return chunks.Chunks.of_arrays(Raw(table[NAMES].to_numpy(), table["mass"].to_numpy()))
+    return in_memory(table[NAMES].to_numpy(), table["mass"].to_numpy())
 
 
 def same(a, b, rtol=1e-12):
@@ -123,7 +125,7 @@ def test_frame_of_the_totals_is_that_of_all_rows(table):
 
 def test_a_column_of_zeros_has_a_frame():
     x = np.column_stack([np.random.default_rng(0).normal(size=(50, 2)), np.zeros(50)])
-    totals = scan(chunks.Chunks.of_arrays(Raw(x, x[:, 0])), Plan(3, 10))
+    totals = scan(in_memory(x, x[:, 0]), Plan(3, 10))
     assert totals.frame.W.isfinite().all()
 
 
@@ -259,6 +261,21 @@ def fails(path, *parts, **options):
         survey(path, **{"x": "E,px:pz", "y": "mass", "max_samples": 400} | options)
     for part in parts:
         assert part in str(caught.value), f"{part!r} is not in {caught.value}"
+
+
+def test_numbers_are_no_vectors(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["X"] = file["y"] = np.arange(50.0)
+    for most in (10, 100):  # more rows than are kept, or not
+        fails(tmp_path / "a.h5", "a.h5: X has shape", "it must be (N, n)", x="X", y="y", max_samples=most)
+
+
+def test_arrays_of_different_lengths(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.ones((50, 2)), y=np.ones(49))
+    told = r"'X' has 50 rows and 'y' has 49: they must have one row per sample each"
+    with pytest.raises(DataError, match=told):
+        read(tmp_path / "a.npz", dropna=True)
+    fails(tmp_path / "a.npz", told, x="X", y="y")
 
 
 def test_a_file_without_a_column(folder, table):

@@ -43,8 +43,6 @@ def found(size=4):
             )
         )
     rows[0] = dataclasses.replace(rows[0], validation_error=1.5e-4)
-    steps = np.arange(0, 2000, 50)
-    history = [(steps, 2e-4 + np.exp(-steps / (150 + 60 * k)), f"replica {k + 1}") for k in range(4)]
     return ReportData(
         verdict="FOUND",
         headline="The data respect the Lorentz group: q = E² − |p|² stays unchanged.",
@@ -78,7 +76,6 @@ def found(size=4):
         restarts=rows,
         bootstrap_distances=0.01 * np.exp(0.5 * rng.standard_normal(64)),
         spectral_gap=41.7,
-        history=history,
         facts={
             "Samples": "6,000 (4,000 train, 1,000 validation, 1,000 test)",
             "Seed": "0",
@@ -193,7 +190,6 @@ def broken():
         restarts=[RestartRow(HOSTILE, HOSTILE, np.nan, np.nan, 0.0), RestartRow("b", HOSTILE, 1.0, 1.0, 0.0)],
         bootstrap_distances=np.array([np.nan]),
         spectral_gap=np.inf,
-        history=[(np.arange(3), np.array([np.nan, 0.0, 1.0]), HOSTILE)],
         facts={HOSTILE: HOSTILE},
         notices=[HOSTILE],
     )

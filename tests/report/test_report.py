@@ -16,7 +16,7 @@ from gortho.report import classified as figures_of_classes
 from gortho.report.motions import axis_generators, like_units, motion
 from gortho.report.words import number, percent, with_interval
 
-FIGURES = {"form", "spectrum", "generators", "errors", "scatter", "equivariance", "restarts", "history"}
+FIGURES = {"form", "spectrum", "generators", "errors", "scatter", "equivariance", "restarts"}
 
 
 class Page(HTMLParser):

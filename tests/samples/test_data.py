@@ -542,8 +542,7 @@ def write_numbered(path, rows):
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".h5", ".npz"])
 def test_max_samples(tmp_path, suffix, monkeypatch):
-    monkeypatch.setattr("gortho.samples.tables.BLOCK", 300)  # many blocks
-    monkeypatch.setattr("gortho.samples.containers.BLOCK", 300)
+    monkeypatch.setattr("gortho.samples.chunks.BLOCK", 300)  # many blocks
     path = write_numbered(tmp_path / f"a{suffix}", 5000)
     data = read(path, max_samples=200, seed=3)
     rows = data.X[:, 0]
@@ -576,22 +575,6 @@ def test_memory_budget_of_npz(tmp_path):
     path = write_numbered(tmp_path / "a.npz", 5000)
     read_fails(path, "memory", "HDF5", "Parquet", memory_budget=100_000)
     assert len(read(path, memory_budget=10_000_000).X) == 5000
-
-
-def test_hdf5_reads_only_spans_that_hold_wanted_rows(monkeypatch):
-    class Spy(np.ndarray):
-        def __getitem__(self, key):
-            if isinstance(key, slice):
-                spans.append((key.start, key.stop))
-            return super().__getitem__(key)
-
-    from gortho.samples import containers
-
-    spans: list = []
-    monkeypatch.setattr(containers, "BLOCK", 10)
-    rows = np.array([3, 5, 47, 90, 99])
-    values = containers._read_rows(np.arange(100.0).view(Spy), rows)
-    assert values.tolist() == rows.tolist() and spans == [(3, 6), (47, 48), (90, 100)]
 
 
 def test_available_memory(monkeypatch):

@@ -246,7 +246,7 @@ def test_a_worker_that_dies_is_a_row(file, tmp_path, monkeypatch):
         "gap": "ERROR",
         "few": "NONE",
     }
-    assert "its process was ended" in found.rows[-1].reason
+    assert "its process was killed" in found.rows[-1].reason
 
 
 def deadly(target, key, *_):

@@ -29,7 +29,7 @@ def check_columns(file: Path, reading: dict[str, Any]) -> None:
         by=reading["by"],
         drop=reading["drop"],
         decimal=reading["decimal"],
-        labels=reading["output"] == "class",
+        output=reading["output"],
     )
     open_chunks(file, wanted)
 

@@ -26,7 +26,7 @@ from gortho.forms import QuadraticForm
 from gortho.samples.chunks import Chunks
 from gortho.samples.door import as_targets
 from gortho.samples.errors import DataError, listed
-from gortho.samples.files import Dataset, Shape, checked, missing_notice, named, open_chunks, shaped
+from gortho.samples.files import Dataset, checked, missing_notice, named, open_chunks, shaped
 from gortho.samples.frame import Frame
 from gortho.samples.sampling import Limits, available_memory
 from gortho.samples.stream import Plan, Progress, Totals, scan
@@ -200,24 +200,25 @@ def survey(
     """
     path, seed = Path(path).expanduser(), checks.seed(seed)
     budget = available_memory() if memory_budget is None else memory_budget
-    labels = output == "class"
-    wanted = Wanted(x, y, scalars, weight, y_error, derivative, by, drop, decimal=decimal, labels=labels)
-    chunks = open_chunks(path, wanted, budget, dropna)
+    wanted = Wanted(
+        x, y, scalars, weight, y_error, derivative, by, drop, True, decimal,
+        points, output, scalars_per_point, dropna,
+    )  # fmt: skip
+    chunks = open_chunks(path, wanted, budget)
     limits = allowed(time_budget, max_samples, seed, budget)
-    shape = Shape(points, output, scalars_per_point, dropna)
     with named(path):
         limit = limits.rows(chunks.width)
         if derivative is not None or chunks.at_most(limit):
-            return Survey(checked(chunks.all_rows(), shape, str(path), limits))
-        few = shaped(chunks.raw(*chunks.first_look(FIRST_LOOK)), shape)
+            return Survey(checked(chunks.draw(Limits(every=True)), wanted, str(path), limits))
+        few = shaped(chunks.raw(*chunks.first_look(FIRST_LOOK)), wanted)
         if few.y is None:
             raise DataError("there are no targets: name them by y=")
         # Functions of the codes of classes are those of the classes.
-        correlating = Correlating.of(few.X, few.y, "scalar" if labels else output)
+        correlating = Correlating.of(few.X, few.y, "scalar" if wanted.labels else output)
         with one_thread():
             totals = scan(chunks, Plan(few.X.shape[-1], limit, seed, correlating), client, progress)
         values, rows = totals.kept.in_order()
-        data = checked(chunks.raw(values, rows), shape, str(path), limits)
+        data = checked(chunks.raw(values, rows), wanted, str(path), limits)
     forms = () if correlating is None else correlating.forms(totals.also)
     notices = [thinned(limits, totals, chunks, bool(forms)), *beyond(totals, chunks), *data.notices]
     if totals.missing:

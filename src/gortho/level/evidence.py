@@ -8,13 +8,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.stats import norm
 
-from gortho.discovery.verdict import (
-    MAX_SPREAD,
-    MAX_UNEXPLAINED,
-    ZERO_ERRORS,
-    Verdict,
-    percent,
-)
+from gortho.discovery.verdict import MAX_SPREAD, MAX_UNEXPLAINED, ZERO_ERRORS, Verdict, percent
 from gortho.level.fit import robust
 
 #: Structure counts when it is more than this share of the points' variance: below, it is the fit's own imperfection.
@@ -57,9 +51,7 @@ class LevelEvidence:
     clump_size: float  # radius of as many clumps as there are unknowns, which hold most of the points
     unknowns: int
     spread: float = 0.0  # median distance of refits from the form
-    centre_error: float = (
-        0.0  # the largest standard error of the centre, directions without a centre left out
-    )
+    centre_error: float = 0.0  # the largest standard error of the centre, along directions that have one
     weakest_eigenvalue: float = np.inf  # smallest |λ| over its standard error, zeros left out
     cone: bool = False  # whether the level is zero as far as is known
     runs_off: bool = False  # along a zero direction F is linear: a paraboloid
@@ -112,14 +104,13 @@ def neighbours_alike(z: np.ndarray, r: np.ndarray) -> tuple[float, float]:
 
 def _several(e: LevelEvidence) -> str:
     """Why several quadrics fit, if they do."""
-    several = ""
-    if e.second < SEVERAL or e.gap < MIN_GAP:
-        several = "the next best " + (
-            "lies as near" if e.second < SEVERAL else f"is only {e.gap:.2g} times as far away"
-        )
-    elif e.clump_size < CLUMP * e.distance:
-        several = f"they lie in {e.unknowns} clumps or fewer, no more than the unknowns"
-    return several
+    if e.second < SEVERAL:
+        return "the next best lies as near"
+    if e.gap < MIN_GAP:
+        return f"the next best is only {e.gap:.2g} times as far away"
+    if e.clump_size < CLUMP * e.distance:
+        return f"they lie in {e.unknowns} clumps or fewer, no more than the unknowns"
+    return ""
 
 
 def _loose(e: LevelEvidence) -> list[str]:

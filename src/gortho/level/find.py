@@ -75,23 +75,18 @@ def level_form(
     x = x[rows]
     stop = _hopeless(x, names)
     if stop is not None:
-        return LevelForm(
-            Verdict.UNDERDETERMINED, *stop, names=names, points=x[:SHOWN], seed=seed, notices=notices
-        )
+        shown = x[:SHOWN]
+        return LevelForm(Verdict.UNDERDETERMINED, *stop, names, points=shown, seed=seed, notices=notices)
     return _answer(x, rows, errors, names, seed, notices)
 
 
 def _column_errors(x_error: Any, n: int) -> np.ndarray | None:
     if x_error is None:
         return None
-    errors = (
-        np.broadcast_to(as_float64(np.atleast_1d(x_error), "x_error"), (n,))
-        if np.size(x_error) in (1, n)
-        else None
-    )
-    if errors is None or not (np.isfinite(errors).all() and (errors > 0).all()):
+    errors = as_float64(np.atleast_1d(x_error), "x_error")
+    if errors.size not in (1, n) or not (np.isfinite(errors).all() and (errors > 0).all()):
         raise DataError(f"x_error = {x_error}: give one number above zero, or one for each of {n} columns")
-    return errors
+    return np.broadcast_to(errors, (n,))
 
 
 def _hopeless(x: np.ndarray, names: Sequence[str]) -> tuple[str, str] | None:
@@ -127,12 +122,6 @@ def _hopeless(x: np.ndarray, names: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
-def _frame(x: np.ndarray, usual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Centre m and W of z = W(x - m), in which usual points vary alike in all directions."""
-    m = x[usual].mean(0)
-    return m, Frame.of(torch.from_numpy(x[usual] - m)).W.numpy()
-
-
 def _usual(x: np.ndarray) -> np.ndarray:
     """Points that a few far ones do not hide."""
     away = np.abs(x - np.median(x, axis=0))
@@ -144,10 +133,11 @@ def _usual(x: np.ndarray) -> np.ndarray:
 def _fit(
     x: np.ndarray, errors: np.ndarray | None, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Fit]:
-    """Centre and W of the frame, covariance of the errors in it, and the fit."""
+    """Centre m and W of z = W(x - m), where usual points vary alike, the errors' covariance there, and the fit."""
     usual = _usual(x)
     for last in (False, True):
-        m, W = _frame(x, usual)
+        m = x[usual].mean(0)
+        W = Frame.of(torch.from_numpy(x[usual] - m)).W.numpy()
         noise = np.eye(len(W)) if errors is None else (W * errors**2) @ W.T
         noise = noise / np.trace(noise) * len(W)
         fit = robust((x - m) @ W.T, noise, seed)

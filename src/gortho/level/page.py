@@ -40,16 +40,11 @@ def draw_points(
     colours: tuple[str, ...] = ("#0072b2", "#d55e00", "#111"),
 ) -> None:
     """The points in coordinates i and j, outliers crossed, with the outline of the quadric."""
-    assert found.points is not None
-    out = (
-        np.zeros(len(found.points), bool)
-        if found.shown_outliers is None
-        else found.shown_outliers.astype(bool)
-    )
-    x, y = found.points[:, i], found.points[:, j]
-    axes.plot(
-        x[~out], y[~out], "o", color=colours[0], alpha=0.5, markersize=3, markeredgewidth=0, label="points"
-    )
+    assert found.points is not None and found.shown_outliers is not None
+    out = found.shown_outliers.astype(bool)
+    x, y = found.points[:, [i, j]].T
+    dots = {"alpha": 0.5, "markersize": 3, "markeredgewidth": 0}
+    axes.plot(x[~out], y[~out], "o", color=colours[0], label="points", **dots)
     if out.any():
         axes.plot(x[out], y[out], "x", color=colours[1], markersize=5, label="outliers")
     line = outline(found, i, j)
@@ -60,9 +55,8 @@ def draw_points(
 
 def draw_lengths(found: LevelForm, axes: Any, colours: tuple[str, ...] = ("#6b7280", "#0072b2")) -> None:
     """Histograms of the lengths over their mean, before and after."""
-    assert found.points is not None
-    inside = slice(None) if found.shown_outliers is None else ~found.shown_outliers.astype(bool)
-    x = found.points[inside]
+    assert found.points is not None and found.shown_outliers is not None
+    x = found.points[~found.shown_outliers.astype(bool)]
     before, after = np.linalg.norm(x / np.abs(x).max(), axis=1), found.lengths(x)
     both = [before / before.mean(), after / after.mean()]
     edges = np.linspace(0, max(2.0, float(np.quantile(np.concatenate(both), 0.99))), 2 * BINS + 1)

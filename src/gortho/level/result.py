@@ -185,9 +185,7 @@ class LevelForm:
         told = {
             "eigenvalues": with_halves(values, factor * np.asarray(self.eigenvalue_errors)),
             "centre": with_halves(self.centre, factor * np.asarray(self.centre_errors)),
-            "level q(x - c)": "0"
-            if not self.level
-            else with_halves([self.level], [factor * self.level_error]),
+            "level q(x - c)": with_halves([self.level], [factor * self.level_error]) if self.level else "0",
         }
         if math.isfinite(self.spread_after):
             told["spread of the length"] = (

@@ -95,12 +95,8 @@ class ReportData:
     predicted: Array | None = None
     errors: list[Peer] = field(default_factory=list)  # the equivariant predictor comes first
     twins: list[TwinRow] = field(default_factory=list)
-    free_p: float | None = (
-        None  # one-sided, of the paired test that the best free model is better than the best twin
-    )
-    defect: tuple[float, float] | None = (
-        None  # the share that the form cannot express: ends of a 95 % interval
-    )
+    free_p: float | None = None  # one-sided: is the best free model better than the best twin?
+    defect: tuple[float, float] | None = None  # 95 % interval of the share that the form cannot express
     defect_words: str = ""
     defect_open: bool = False  # the interval says nothing
     noise: str = ""  # what is known of the noise of the targets
@@ -115,7 +111,6 @@ class ReportData:
     restarts: list[RestartRow] = field(default_factory=list)
     bootstrap_distances: Array | None = None
     spectral_gap: float | None = None
-    history: list[tuple[Array, Array, str]] = field(default_factory=list)  # steps, validation loss, label
     facts: dict[str, str] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
 

@@ -213,22 +213,3 @@ def restarts(rows: list[RestartRow]) -> str:
 
     counts = "; ".join(f"{len(points)} ended at {signature}" for signature, points in groups.items())
     return plot("restarts", f"Independent searches: {counts}", draw)
-
-
-def history(runs: list[tuple[Array, Array, str]]) -> str:
-    """Draw the validation error of each run as training went on."""
-    lines = [(*_drawable(steps, losses, True), label) for steps, losses, label in runs]
-    lines = [line for line in lines if line[0].size]
-    if not lines:
-        return ""
-
-    def draw(figure: Figure, axes: Axes) -> None:
-        for index, (x, y, label) in enumerate(lines):
-            style = ("-", "--", "-.", ":")[index // len(SERIES) % 4]
-            axes.plot(x, y, style, color=SERIES[index % len(SERIES)], label=shorten(label, 24))
-        decades(axes, "y", *(line[1] for line in lines))
-        axes.set(xlabel="training step", ylabel="validation error")
-        if len(lines) <= 9:
-            _legend(figure)
-
-    return plot("history", f"Validation error during training of {len(lines)} runs", draw)

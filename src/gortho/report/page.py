@@ -48,7 +48,6 @@ def page(data: ReportData) -> str:
             data.boosts, data.equivariance_errors, data.unconstrained_equivariance_errors
         ),
         "restarts": figures.restarts(data.restarts),
-        "history": figures.history(data.history),
     }
     moved = (
         figures.generators(data) if data.verdict == "FOUND" else []

@@ -49,12 +49,8 @@ def check_samples(
     if names is None and hasattr(X, "columns"):
         names = [str(name) for name in X.columns]
     arrays = {"X": as_float64(X, "X", names), "y": as_float64(y, "y")}
-    if point_scalars is not None:
-        arrays["point_scalars"] = as_float64(point_scalars, "point_scalars")
-    if sample_scalars is not None:
-        arrays["sample_scalars"] = as_float64(sample_scalars, "sample_scalars")
-    if weights is not None:
-        arrays["weights"] = weights
+    more = {"point_scalars": point_scalars, "sample_scalars": sample_scalars, "weights": weights}
+    arrays |= {name: as_float64(values, name) for name, values in more.items() if values is not None}
     _check_shapes(arrays)
     n = arrays["X"].shape[-1]
     names = variable_names(n) if names is None else tuple(names)
@@ -72,7 +68,7 @@ def check_samples(
 
     arrays, repeated = _drop_repeated(arrays)
     notices += repeated + _constant_notice(arrays["y"]) + _fixed_vector_notices(arrays["X"])
-    notices += _component_notices(arrays["X"], names, seed) + suspects(arrays["X"], names)
+    notices += _rank_notices(arrays["X"], names, seed) + suspects(arrays["X"], names)
     point, sample, weights = (arrays.get(name) for name in ("point_scalars", "sample_scalars", "weights"))
     return arrays["X"], arrays["y"], point, sample, weights, notices
 
@@ -113,7 +109,7 @@ def errors_of(y_error: Any, weights: np.ndarray, of: np.ndarray) -> np.ndarray:
     >>> errors_of([1.0, 2.0], weights_of(None, [1.0, 2.0], 2), np.array([0.4]))
     array([2.])
     """
-    values = np.asarray(y_error, dtype=np.float64)
+    values = as_array(y_error, "y_error").astype(np.float64)
     first = values.reshape(len(weights), -1)[0] if values.ndim else values
     largest = np.abs(first).max()
     return largest * np.sqrt(np.square(first / largest).mean() * weights[0] / of)  # weights are 1/error²
@@ -227,14 +223,19 @@ def _where(index: tuple[int, ...], row: str, columns: Sequence[str] | None = Non
     return ", ".join(where)
 
 
-def _check_shapes(arrays: dict[str, np.ndarray], least: int = 2) -> None:
-    """Checks that the shapes belong together; scalars of one component get an axis for it."""
-    X = arrays["X"]
+def check_vectors(X: np.ndarray) -> None:
+    """Refuse what is neither a vector nor several of them in each row."""
     if X.ndim not in (2, 3):
         raise DataError(
             f"X has shape {X.shape}: it must be (N, n), one row of n components per sample, or (N, p, n) "
             "for samples of p points"
         )
+
+
+def _check_shapes(arrays: dict[str, np.ndarray], least: int = 2) -> None:
+    """Checks that the shapes belong together; scalars of one component get an axis for it."""
+    X = arrays["X"]
+    check_vectors(X)
     for name, array in arrays.items():
         if len(array) != len(X):
             hint = ": the samples of X seem to lie along its last axis, transpose it"
@@ -322,8 +323,8 @@ def _fixed_vector_notices(X: np.ndarray) -> list[str]:
     ]
 
 
-def _component_notices(X: np.ndarray, names: Sequence[str], seed: int) -> list[str]:
-    """Notices on the components of X, pooled over points: their scales and their linear dependence."""
+def _rank_notices(X: np.ndarray, names: Sequence[str], seed: int) -> list[str]:
+    """A notice if the vectors of X, pooled over points, lie in a proper subspace."""
     flat = X.reshape(-1, X.shape[-1])
     largest = np.abs(flat).max(axis=0)
     if not largest.any():
@@ -331,11 +332,6 @@ def _component_notices(X: np.ndarray, names: Sequence[str], seed: int) -> list[s
     unit = flat / np.where(largest > 0, largest, 1.0)  # squares of it cannot overflow
     spread = np.sqrt((unit**2).mean(axis=0))
     unit /= np.where(spread > 0, spread, 1.0)
-    return _rank_notice(unit, names, seed)
-
-
-def _rank_notice(unit: np.ndarray, names: Sequence[str], seed: int) -> list[str]:
-    """A notice if the rows, of columns scaled to unit rms, lie in a proper subspace."""
     sample = unit[choose(len(unit), RANK_ROWS, seed)]
     _, values, directions = np.linalg.svd(np.linalg.qr(sample, mode="r"))
     rank = int((values > RANK_TOLERANCE * values[0]).sum())

@@ -1,19 +1,18 @@
-"""`Chunks`: samples on disk that are read block by block, here or by several workers."""
+"""`Chunks`: samples on disk that are read block by block, here or by several workers; `Raw`: rows of them in memory."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .checks import as_float64
 from .errors import LEAVE_OUT, DataError, row_number
-from .raw import Raw
-from .wanted import MORE
+from .labels import Codes
+from .sampling import Limits, choose, sample_stream
 
 #: Rows of a piece, about: what one worker reads at a time.
 PIECE = 1_000_000
@@ -22,18 +21,20 @@ BLOCK = 2_000_000
 #: Pieces that a first look is taken at.
 LOOKED_AT = 16
 
+#: Gives blocks of so many rows, or of a size that it chooses, as float64.
+Reader = Callable[[int | None], Iterator[np.ndarray]]
+
 
 @dataclass(frozen=True)
 class Piece:
     """A run of rows of one file, which can be read by itself.
 
-    `first` is the number of its first row, counted over all files; `read` gives blocks of so many rows, or of a size
-    that it chooses, as float64; `where` tells in words where the row of a number stands; `file` is the name of its
-    file, where there are several.
+    `first` is the number of its first row, counted over all files; `where` tells in words where the row of a number
+    stands; `file` is the name of its file, where there are several.
     """
 
     first: int
-    read: Callable[[int | None], Iterator[np.ndarray]]
+    read: Reader
     where: Callable[[int], str] = row_number
     file: str = ""
 
@@ -76,12 +77,23 @@ class Piece:
             yield first, block
 
 
+def pieces_of(
+    total: int, read: Callable[[int, int], Reader], where: Callable[[int], str] = row_number
+) -> tuple[Piece, ...]:
+    """So many rows in pieces, by a function that gives the reader of rows from start to stop."""
+    return tuple(
+        Piece(start, read(start, min(start + PIECE, total)), where) for start in range(0, total, PIECE)
+    )
+
+
 @dataclass(frozen=True)
 class Chunks:
-    """Samples on disk as pieces. The numbers of a row are those of x, y and scalars, end to end.
+    """Samples on disk as pieces. The numbers of a row are those of x, y and the other parts, end to end.
 
     `shapes` are the shapes of each part of a row; `labels` name the numbers, for messages; `total` is the number of
-    rows, None where only reading tells. The rest is as in `Raw`.
+    rows, None where only reading tells. `columns` are the names of x's columns, None for files of arrays; `picked` are
+    the arrays or columns that are read, by their part ("x", "y", "scalars", …); `where` tells in words where a row
+    stands; `classes` are those of labels, where y has their codes.
     """
 
     pieces: tuple[Piece, ...]
@@ -95,57 +107,33 @@ class Chunks:
     dropna: bool = False
     classes: tuple[Any, ...] = ()
 
-    @classmethod
-    def of_arrays(cls, raw: Raw) -> Chunks:
-        """Arrays in memory, or mapped into it, in the same way."""
-        arrays = {"x": raw.X, "y": raw.y, "scalars": raw.scalars, **raw.more}
-        given = {part: array for part, array in arrays.items() if array is not None}
-        total = len(raw.X)
-        for part, array in given.items():
-            if len(array) != total:
-                raise DataError(
-                    f"x has {total} rows and {part} has {len(array)}: they must have one row per sample each"
-                )
-        pieces = tuple(
-            Piece(
-                start, partial(slices, [array[start : start + PIECE] for array in given.values()]), raw.where
-            )
-            for start in range(0, total, PIECE)
-        )
-        shapes = {part: tuple(array.shape[1:]) for part, array in given.items()}
-        labels, found = labels_of(shapes), (raw.columns, raw.notices, raw.picked, raw.where)
-        return cls(pieces, shapes, labels, total, *found, classes=raw.classes)
-
     @property
     def width(self) -> int:
         """Numbers in a row."""
         return sum(math.prod(shape) for shape in self.shapes.values())
 
-    def part(self, name: str, values: np.ndarray) -> np.ndarray | None:
-        """One part of rows: "x", "y" or "scalars"; None where there is none."""
-        start = 0
-        for part, shape in self.shapes.items():
-            stop = start + math.prod(shape)
-            if part == name:
-                return values[:, start:stop].reshape(len(values), *shape)
-            start = stop
-        return None
+    def parts(self, values: np.ndarray) -> dict[str, np.ndarray]:
+        """The parts of rows, each in its shape."""
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes.values()])[:-1]
+        split = zip(self.shapes.items(), np.split(values, ends, axis=1))
+        return {part: found.reshape(len(values), *shape) for (part, shape), found in split}
 
-    def raw(self, values: np.ndarray, rows: np.ndarray) -> Raw:
-        """Rows of the source, by their numbers, as a reader hands them over."""
-        X = self.part("x", values)
-        assert X is not None
-        y, scalars = self.part("y", values), self.part("scalars", values)
-        rest = {part: self.part(part, values) for part in MORE}
-        more = {part: array for part, array in rest.items() if array is not None}
-        found = (list(self.notices), self.picked, self.where, more, self.classes)
-        return Raw(X, y, scalars, self.columns, rows, *found)
+    def raw(self, values: np.ndarray, rows: np.ndarray, notices: list[str] | None = None) -> Raw:
+        """Rows of the source, by their numbers."""
+        return Raw(self, self.parts(values), rows, [*self.notices, *(notices or [])])
 
-    def all_rows(self) -> Raw:
-        """All rows, in memory."""
-        blocks = [block for piece in self.pieces for _, block in piece.blocks()]
-        values = np.concatenate([np.empty((0, self.width)), *blocks])
-        return self.raw(values, np.arange(len(values)))
+    def draw(self, limits: Limits) -> Raw:
+        """The rows that may be read, at random where these are not all."""
+        limit = limits.rows(self.width)
+        blocks = ((first, block) for piece in self.pieces for first, block in piece.blocks())
+        if self.total is None or (self.columns is not None and self.total > limit):
+            stream = (block for _, block in blocks)
+            values, rows, total = sample_stream(stream, self.width, limit, limits.seed)
+        else:
+            total, rows = self.total, choose(self.total, limit, limits.seed)
+            kept = [block[rows[(rows >= k) & (rows < k + len(block))] - k] for k, block in blocks]
+            values = np.concatenate([np.empty((0, self.width)), *kept])
+        return self.raw(values, rows, limits.notices(total, self.width))
 
     def at_most(self, rows: int) -> bool:
         """Whether there are no more rows than this; reads so many where the file does not say."""
@@ -170,25 +158,34 @@ class Chunks:
         return np.concatenate([block for _, block in found]), np.concatenate(numbers)
 
 
-def labels_of(shapes: dict[str, tuple[int, ...]]) -> tuple[str, ...]:
-    """Names for the numbers of a row of arrays.
+@dataclass(frozen=True)
+class Raw:
+    """Rows in memory as they stand in the file, before they are shaped and checked: parts by name, numbers of rows."""
 
-    >>> labels_of({"x": (2, 2), "y": ()})
-    ('x[0, 0]', 'x[0, 1]', 'x[1, 0]', 'x[1, 1]', 'y')
-    """
-    names = []
-    for part, shape in shapes.items():
-        for index in np.ndindex(*shape):
-            names.append(f"{part}[{', '.join(map(str, index))}]" if index else part)
-    return tuple(names)
+    source: Chunks
+    parts: dict[str, np.ndarray]
+    rows: np.ndarray
+    notices: list[str]
+
+    def __len__(self) -> int:
+        return len(self.parts["x"])
+
+    def place(self, index: int) -> str:
+        """Where a row that was read stands in the file, in words: by its line, or by its number from 0."""
+        return self.source.where(int(self.rows[index]))
 
 
 def slices(
-    arrays: Sequence[Any], rows: int | None, start: int = 0, stop: int | None = None
+    arrays: Sequence[tuple[str, Any]],
+    codes: Mapping[str, Codes],
+    rows: int | None = None,
+    start: int = 0,
+    stop: int | None = None,
 ) -> Iterator[np.ndarray]:
-    """Rows of arrays, or of datasets, side by side, block by block."""
-    step = rows or max(1, BLOCK // max(1, sum(math.prod(array.shape[1:]) for array in arrays)))
-    stop = len(arrays[0]) if stop is None else stop
+    """Rows of arrays, or of datasets on disk, side by side, block by block; labels as their codes."""
+    width = sum(math.prod(array.shape[1:]) for _, array in arrays)
+    step, stop = rows or max(1, BLOCK // max(1, width)), len(arrays[0][1]) if stop is None else stop
     for k in range(start, stop, step):
-        few = [as_float64(array[k : min(k + step, stop)], "an array") for array in arrays]
+        read = [(name, array[k : min(k + step, stop)]) for name, array in arrays]
+        few = [codes[name](part) if name in codes else as_float64(part, name) for name, part in read]
         yield np.concatenate([part.reshape(len(part), -1) for part in few], axis=1)

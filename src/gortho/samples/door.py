@@ -15,7 +15,7 @@ from gortho.samples.called import Labels
 from gortho.samples.checks import as_array, as_float64, check_samples, errors_of, variable_names, weights_of
 from gortho.samples.errors import DataError, missing
 from gortho.samples.frame import RANK_TOLERANCE
-from gortho.samples.labels import as_labels, one_hot
+from gortho.samples.labels import as_labels
 from gortho.samples.sampling import Limits
 from gortho.samples.values import Samples
 
@@ -82,29 +82,23 @@ def by_name(X: Any, names: Sequence[str], columns: Sequence[str] = (), points: i
     return values if points == 1 else values.reshape(len(values), points, len(names))
 
 
-def as_given(values: Any) -> Any:
-    """Values as handed in, without their gradients."""
-    return values.detach() if isinstance(values, Tensor) else values
-
-
 def split_scalars(scalars: Any, points: int) -> tuple[Any, Any]:
     """Tell per-point from per-sample scalars: ``(N, p)`` and ``(N, p, s)`` with p points belong to the points.
 
     A dictionary {"point": …, "sample": …} says it explicitly and may hold both.
     """
-    if scalars is None:
-        return None, None
-    if isinstance(scalars, dict):
-        unknown = set(scalars) - {"point", "sample"}
-        if unknown:
-            raise DataError(f"scalars has keys {sorted(unknown)}: use 'point' and 'sample'")
-        point, sample = scalars.get("point"), scalars.get("sample")
-    else:
-        array = as_float64(as_given(scalars), "scalars")
+    given = scalars if isinstance(scalars, dict) else {}
+    if set(given) - {"point", "sample"}:
+        unknown = sorted(set(given) - {"point", "sample"})
+        raise DataError(f"scalars has keys {unknown}: use 'point' and 'sample'")
+    if scalars is not None and not isinstance(scalars, dict):
+        array = as_float64(scalars, "scalars")
         per_point = array.ndim == 3 or (array.ndim == 2 and points > 1 and array.shape[1] == points)
-        point, sample = (array, None) if per_point else (None, array)
-    point = None if point is None else as_float64(as_given(point), "scalars of points")
-    sample = None if sample is None else as_float64(as_given(sample), "scalars of samples")
+        given = {"point" if per_point else "sample": array}
+    point, sample = (
+        None if given.get(of) is None else as_float64(given[of], f"scalars of {of}s")
+        for of in ("point", "sample")
+    )
     if point is not None and point.ndim == 2:
         point = point[:, :, None]
     if sample is not None and sample.ndim == 1:
@@ -130,15 +124,19 @@ def as_targets(y: np.ndarray, output: str | Rep, n: int) -> tuple[np.ndarray, Re
     return y, rep
 
 
+def one_hot(codes: np.ndarray, classes: int) -> tuple[np.ndarray, DirectSum]:
+    """Indicators ``(N, classes)``, and their rep."""
+    return np.eye(classes)[codes], DirectSum((Scalar(),) * classes)
+
+
 def _check_index(X: Any, y: Any) -> None:
     """Refuse a data frame and a series with the same labels of rows in another order: row i must belong to row i."""
     one: Any = getattr(X, "index", None)
     other: Any = getattr(y, "index", None)
-    labelled = hasattr(one, "equals") and hasattr(other, "equals")
-    if labelled and not one.equals(other):
-        same = len(one) == len(other) and not one.difference(other).size
-        if same:
-            raise DataError("X and y have the same labels of rows in another order: give y.loc[X.index]")
+    if not (hasattr(one, "equals") and hasattr(other, "equals")) or one.equals(other):
+        return
+    if len(one) == len(other) and not one.difference(other).size:
+        raise DataError("X and y have the same labels of rows in another order: give y.loc[X.index]")
 
 
 def as_names(names: Sequence[str] | None, columns: Sequence[str]) -> list[str] | None:
@@ -174,41 +172,38 @@ def enter(
     names = as_names(names, frame_columns(X) if raw.ndim == 2 else ())
     classes: tuple[Any, ...] = ()
     if output == "class":
-        y, classes = as_labels(as_given(y))
-    rows = len(as_float64(as_given(y), "y"))
+        y, classes = as_labels(y.detach() if isinstance(y, Tensor) else y)
+    rows = len(as_float64(y, "y"))
     if classes and y_error is not None:
         raise DataError("labels have no errors: leave out y_error, or give sample_weight")
-    whole = weights_of(as_given(sample_weight), as_given(y_error), rows)
+    whole = weights_of(sample_weight, y_error, rows)
     x, targets, point, sample, weights, notices = check_samples(
         X, y, *given, max_samples, seed, names=names, weights=whole, why=why
     )
     x = x[:, None, :] if x.ndim == 2 else x
     n = x.shape[-1]
-    flat = targets.ndim == 2 and targets.shape[1] == n
+    notices += _shape_notices(x, output == "scalar" and targets.ndim == 2 and targets.shape[1] == n)
     rep: Rep
     if classes:
         targets, rep = one_hot(targets.astype(int), len(classes))
     else:
         targets, rep = as_targets(targets, output, n)
-    notices += _shape_notices(x, flat and output == "scalar")
     if not called.coordinates and raw.ndim == 2:
         called = replace(called, coordinates=tuple(map(str, names or ())))
-    parts = [None if part is None else torch.tensor(part) for part in (point, sample, weights)]
+    noise = None
+    if y_error is not None and whole is not None and weights is not None:
+        noise = errors_of(y_error, whole, weights)
+    parts = {"point_scalars": point, "sample_scalars": sample, "weights": weights, "noise": noise}
     entered = Samples(
         torch.tensor(x),
         torch.tensor(targets),
         rep,
-        parts[0],
-        parts[1],
-        parts[2],
-        None,
-        set_like,
-        tuple(str(name) for name in names) if names else (),
+        set_like=set_like,
+        names=tuple(map(str, names or ())),
         classes=classes,
         labels=called,
+        **{name: torch.tensor(part) for name, part in parts.items() if part is not None},
     )
-    if y_error is not None and whole is not None and weights is not None:
-        entered = replace(entered, noise=torch.tensor(errors_of(as_given(y_error), whole, weights)))
     return _without_weightless(entered, notices)
 
 

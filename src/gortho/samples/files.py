@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from . import checks, tables
-from .chunks import Chunks
-from .containers import hdf5_chunks, npz_chunks, read_hdf5, read_npz
+from . import checks
+from .chunks import Chunks, Raw
+from .containers import hdf5_chunks, npz_chunks
 from .errors import LEAVE_OUT, DataError, MissingError
-from .kinds import Kind, kind_of
-from .raw import Raw
+from .kinds import NPZ, kind_of
 from .sampling import Limits, available_memory
 from .slopes import derivatives
+from .tables import choose_columns, variable_names
 from .wanted import Columns, Wanted
 
 #: What to do about numbers that are missing in a file.
@@ -92,37 +92,31 @@ def read(
     `targets=None` the targets, named by y or by the usual names, are read if the file has them.
     """
     path = Path(path).expanduser()
-    labels = output == "class"
-    wanted = Wanted(x, y, scalars, weight, y_error, derivative, by, drop, targets, decimal, labels)
-    kind = kind_of(path)
-    budget = available_memory() if memory_budget is None else memory_budget
-    every = targets is False or derivative is not None
+    wanted = Wanted(
+        x, y, scalars, weight, y_error, derivative, by, drop, targets, decimal,
+        points, output, scalars_per_point, dropna,
+    )  # fmt: skip
+    chunks = open_chunks(path, wanted, memory_budget)
+    # What is read as a whole is thinned later: archives, once all rows are checked, and trajectories.
+    archive = kind_of(path) is NPZ
+    whole = archive or derivative is not None
+    memory = None if archive else available_memory() if memory_budget is None else memory_budget
     with named(path):
-        limits = Limits(None if derivative is not None else max_samples, budget, seed, every)
-        raw = _raw(path, kind, wanted, limits)
-        shape = Shape(points, output, scalars_per_point, dropna)
-        return checked(raw, shape, str(path), Limits(max_samples, None, seed))
+        raw = chunks.draw(Limits(None if whole else max_samples, memory, seed, whole or targets is False))
+        return checked(raw, wanted, str(path), Limits(max_samples, None, seed))
 
 
-def _raw(path: Path, kind: Kind, wanted: Wanted, limits: Limits) -> Raw:
-    if kind.table is not None:
-        return tables.read_table(kind.table(path, wanted.decimal), wanted, limits)
-    return (read_npz if kind.zipped else read_hdf5)(path, wanted, limits)
-
-
-def open_chunks(
-    path: str | os.PathLike[str], wanted: Wanted, memory_budget: int | None = None, dropna: bool = False
-) -> Chunks:
+def open_chunks(path: str | os.PathLike[str], wanted: Wanted, memory_budget: int | None = None) -> Chunks:
     """The samples of a file, or of all Parquet files in a folder, to be read block by block."""
     path = Path(path).expanduser()
     kind = kind_of(path)
-    budget = available_memory() if memory_budget is None else memory_budget
+    memory = available_memory() if memory_budget is None else memory_budget
     with named(path):
         if kind.table is not None:
-            found = tables.choose_columns(kind.table(path, wanted.decimal), wanted)
+            found = choose_columns(kind.table(path, wanted.decimal), wanted)
         else:
-            found = (npz_chunks if kind.zipped else hdf5_chunks)(path, wanted, budget)
-        return replace(found, dropna=dropna)
+            found = (npz_chunks if kind is NPZ else hdf5_chunks)(path, wanted, memory)
+        return replace(found, dropna=wanted.dropna)
 
 
 @contextmanager
@@ -140,90 +134,66 @@ def named(path: Path) -> Iterator[None]:
         ) from None
 
 
-@dataclass(frozen=True)
-class Shape:
-    """How the numbers of a file become samples: vectors in each, kind of output, whether scalars belong to points,
-    whether rows with missing numbers are left out.
-    """
-
-    points: int | None = None
-    output: str = "scalar"
-    scalars_per_point: bool = False
-    dropna: bool = False
-
-
-def shaped(raw: Raw, shape: Shape) -> Dataset:
+def shaped(raw: Raw, wanted: Wanted) -> Dataset:
     """Numbers as they stand in the file as samples, not checked yet."""
-    X = shape_points(raw.X, shape.points)
-    p = X.shape[1] if X.ndim == 3 else 1
-    n, columns = X.shape[-1], raw.columns
-    names = checks.variable_names(n) if columns is None else tables.variable_names(columns, p)
-    point, sample = shape_scalars(raw, p, shape.scalars_per_point)
-    target = None if raw.y is None else shape_output(raw.y, shape.output, n)
-    return Dataset(X, target, point, sample, names, "", raw.notices, raw.picked)
+    X, columns = shape_points(raw.parts["x"], wanted.points), raw.source.columns
+    p, n = X.shape[1] if X.ndim == 3 else 1, X.shape[-1]
+    names = checks.variable_names(n) if columns is None else variable_names(columns, p)
+    point, sample = shape_scalars(raw, p, wanted.scalars_per_point)
+    y = None if "y" not in raw.parts else shape_output(raw.parts["y"], wanted.output, n)
+    return Dataset(X, y, point, sample, names, "", raw.notices, raw.source.picked)
 
 
-def checked(raw: Raw, shape: Shape, source: str, limits: Limits) -> Dataset:
+def checked(raw: Raw, wanted: Wanted, source: str, limits: Limits) -> Dataset:
     """Numbers as they stand in the file as checked samples."""
-    if not len(raw.X) and raw.columns is not None:
+    if not len(raw) and raw.source.columns is not None:
         raise DataError("the table is empty below its header: give at least two samples")
-    raw = without_missing(raw) if shape.dropna else raw
-    made = "time" in raw.more
-    raw = with_slopes(raw, shape, limits.seed) if "time" in raw.more else raw
-    d = shaped(raw, shape)
-    X, point, sample, target, notices = d.X, d.point_scalars, d.sample_scalars, d.y, d.notices
-    weights = errors = None
-    if target is None:
-        X, point, sample = checks.check_inputs(X, point, sample, names=d.names, place=raw.place)
-    else:
-        if raw.classes and np.isnan(target).any():
-            first, count = int(np.isnan(target).argmax()), int(np.isnan(target).sum())
-            raise DataError(
-                f"y has no label in {raw.place(first)} ({count} in all): {FIX}; NA, None, null and nan count as "
-                "missing, so a class needs another name"
-            )
-        weight = raw.more.get("weight")
-        weight = weight[:, 0] if weight is not None and weight.ndim == 2 and weight.shape[1] == 1 else weight
-        y_error = raw.more.get("y_error")
-        given = checks.weights_of(weight, y_error, len(X))
-        X, target, point, sample, weights, more = checks.check_samples(
-            X,
-            target,
-            point,
-            sample,
-            limits.max_samples,
-            limits.seed,
-            names=d.names,
-            weights=given,
-            place=raw.place,
-            fix=FIX,
-            why=limits.why,
+    raw = without_missing(raw) if wanted.dropna else raw
+    place = None if "time" in raw.parts else raw.place
+    raw = with_slopes(raw, wanted, limits.seed) if "time" in raw.parts else raw
+    d = replace(shaped(raw, wanted), source=source, place=place)
+    point, sample = d.point_scalars, d.sample_scalars
+    if d.y is None:
+        X, point, sample = checks.check_inputs(d.X, point, sample, names=d.names, place=raw.place)
+        return replace(d, X=X, point_scalars=point, sample_scalars=sample)
+    missing = np.flatnonzero(np.isnan(d.y)) if raw.source.classes else np.empty(0)
+    if len(missing):
+        raise DataError(
+            f"y has no label in {raw.place(int(missing[0]))} ({len(missing)} in all): {FIX}; NA, None, null and nan "
+            "count as missing, so a class needs another name"
         )
-        notices = notices + more
-        if raw.classes:
-            target = np.array(raw.classes)[target.astype(int)]
-        if y_error is not None and given is not None and weights is not None:
-            errors = checks.errors_of(y_error, given, weights)
-    place = None if made or len(X) < len(raw.X) else raw.place
-    return Dataset(X, target, point, sample, d.names, source, notices, d.columns, weights, errors, place)
+    weight, y_error = raw.parts.get("weight"), raw.parts.get("y_error")
+    weight = weight[:, 0] if weight is not None and weight.ndim == 2 and weight.shape[1] == 1 else weight
+    given = checks.weights_of(weight, y_error, len(d.X))
+    X, y, point, sample, weights, notices = checks.check_samples(
+        d.X, d.y, point, sample, limits.max_samples, limits.seed,
+        names=d.names, weights=given, place=raw.place, fix=FIX, why=limits.why,
+    )  # fmt: skip
+    errors = None
+    if y_error is not None and given is not None and weights is not None:
+        errors = checks.errors_of(y_error, given, weights)
+    return replace(
+        d,
+        X=X,
+        y=np.array(raw.source.classes)[y.astype(int)] if raw.source.classes else y,
+        point_scalars=point,
+        sample_scalars=sample,
+        notices=d.notices + notices,
+        weights=weights,
+        y_error=errors,
+        place=place if len(X) == len(raw) else None,
+    )
 
 
 def without_missing(raw: Raw) -> Raw:
     """The rows in which no number is missing, and a notice of how many are not."""
-    arrays = [a for a in (raw.X, raw.y, raw.scalars, *raw.more.values()) if a is not None]
-    there = ~np.any([np.isnan(a.reshape(len(a), -1)).any(axis=1) for a in arrays], axis=0)
+    arrays = raw.parts.values()
+    there = ~np.any([np.isnan(array.reshape(len(array), -1)).any(axis=1) for array in arrays], axis=0)
     if there.all():
         return raw
     notice = missing_notice(int((~there).sum()), len(there))
-    return replace(
-        raw,
-        X=raw.X[there],
-        y=None if raw.y is None else raw.y[there],
-        scalars=None if raw.scalars is None else raw.scalars[there],
-        more={part: array[there] for part, array in raw.more.items()},
-        rows=(np.arange(len(there)) if raw.rows is None else raw.rows)[there],
-        notices=[*raw.notices, notice],
-    )
+    parts = {part: array[there] for part, array in raw.parts.items()}
+    return replace(raw, parts=parts, rows=raw.rows[there], notices=[*raw.notices, notice])
 
 
 def missing_notice(missing: int, total: int) -> str:
@@ -231,27 +201,28 @@ def missing_notice(missing: int, total: int) -> str:
     return f"{missing} of {total} rows were left out because a number is missing"
 
 
-def with_slopes(raw: Raw, shape: Shape, seed: int) -> Raw:
+def with_slopes(raw: Raw, wanted: Wanted, seed: int) -> Raw:
     """The points of trajectories with their slopes as targets, and the errors of the slopes."""
-    if shape.output != "vector" or (shape.points or 1) > 1 or raw.X.ndim != 2:
+    x, time = raw.parts["x"], raw.parts["time"]
+    if wanted.output != "vector" or (wanted.points or 1) > 1 or x.ndim != 2:
         raise DataError(
             "slopes of trajectories are vectors: choose output='vector', and one vector in a sample"
         )
-    for name, array in {"x": raw.X, "the time": raw.more["time"]}.items():
+    for name, array in {"x": x, "the time": time}.items():
         bad = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
         if bad.any():
             raise DataError(
                 f"{name} is missing or infinite in {raw.place(int(bad.argmax()))}: drop such rows"
             )
-    x, slopes, errors = derivatives(raw.X, raw.more["time"], raw.more.get("by"), seed)
+    x, slopes, errors = derivatives(x, time, raw.parts.get("by"), seed)
     notice = "x and y = dx/dt come from smoothing splines, y with the errors of its slopes"
-    more = {part: array for part, array in raw.more.items() if part == "weight"}
-    more = more or {"y_error": errors}
-    return replace(raw, X=x, y=slopes, more=more, notices=[*raw.notices, notice])
+    more = {"weight": raw.parts["weight"]} if "weight" in raw.parts else {"y_error": errors}
+    return replace(raw, parts={"x": x, "y": slopes, **more}, notices=[*raw.notices, notice])
 
 
 def shape_points(X: np.ndarray, points: int | None) -> np.ndarray:
     """X as (N, n), or (N, p, n) for several points."""
+    checks.check_vectors(X)
     if points is None:
         return X
     if points < 1:
@@ -260,7 +231,7 @@ def shape_points(X: np.ndarray, points: int | None) -> np.ndarray:
         if X.shape[1] != points:
             raise DataError(f"X has {X.shape[1]} points per sample (shape {X.shape}), not points={points}")
         return X
-    if X.ndim != 2 or X.shape[1] % points:
+    if X.shape[1] % points:
         raise DataError(
             f"X has shape {X.shape}: its columns cannot be split evenly among points={points}: "
             "change their number or the columns of x"
@@ -295,10 +266,10 @@ def shape_output(y: np.ndarray, output: str, n: int) -> np.ndarray:
 
 def shape_scalars(raw: Raw, p: int, per_point: bool) -> tuple[np.ndarray | None, np.ndarray | None]:
     """The scalars as those of points, (N, p, s), and those of samples, (N, s); one of them is None."""
-    values = raw.scalars
+    values = raw.parts.get("scalars")
     if values is None:
         return None, None
-    if raw.columns is None:
+    if raw.source.columns is None:
         per_point = p > 1 and values.ndim in (2, 3) and values.shape[1] == p
     elif per_point and (p == 1 or values.shape[1] % p):
         raise DataError(

@@ -22,13 +22,12 @@ class Kind:
     called: str
     begins: tuple[bytes, ...]
     table: Callable[[Path, str], Table] | None = None
-    zipped: bool = False
 
 
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 TEXT = Kind("a text file", (), text_table)
 PARQUET = Kind("a Parquet file", (b"PAR1",), lambda path, _: parquet_table(path))
-NPZ = Kind("an .npz archive", ZIP, zipped=True)
+NPZ = Kind("an .npz archive", ZIP)
 HDF5 = Kind("an HDF5 file", (b"\x89HDF",))
 KINDS = {
     ".npz": NPZ,

@@ -1,17 +1,18 @@
-"""Labels of classes at the door."""
+"""Labels of classes: each class gets a number, so that all else sees numbers only; in files, as they are read."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from gortho.reps import DirectSum, Scalar
-from gortho.samples.coding import MAX_CLASSES
-from gortho.samples.errors import DataError
+from .errors import DataError
 
+#: More classes than this are taken for a mistake: a number, not a class.
+MAX_CLASSES = 50
 #: Samples of each class, at least.
 MIN_OF_CLASS = 10
 
@@ -22,6 +23,8 @@ def as_labels(y: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
     >>> as_labels(["b", "a"] * 10)[1]
     ('a', 'b')
     """
+    import pandas as pd
+
     labels = np.asarray(y)
     if labels.ndim == 0 or not labels.size:
         raise DataError("y has no labels: give one for each sample")
@@ -29,7 +32,9 @@ def as_labels(y: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
     if labels.shape[1] != 1:
         raise DataError(f"y has {labels.shape[1]} columns: classes are one column of labels")
     column = labels[:, 0]
-    missing = np.flatnonzero([_missing(label) for label in column.tolist()])
+    cells = pd.Series(column.tolist(), dtype=object)
+    blank = np.array([isinstance(cell, str | bytes) and not cell.strip() for cell in cells])
+    missing = np.flatnonzero(cells.isna() | cells.isin([math.inf, -math.inf]) | blank)
     if len(missing):
         raise DataError(f"y has no label in row {missing[0]} ({len(missing)} in all): leave these rows out")
     if column.dtype == object:  # numbers stay numbers, all else is text
@@ -53,13 +58,61 @@ def as_labels(y: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
     return codes, classes
 
 
-def _missing(label: Any) -> bool:
-    """Nothing, not a finite number, or blank text."""
-    if isinstance(label, str | bytes):
-        return not label.strip()
-    return bool(pd.isna(label)) or label in (math.inf, -math.inf)
+@dataclass(frozen=True)
+class Codes:
+    """The number of each label by its text, and the classes in order: whole numbers, numbers, logical or text.
+
+    >>> codes = Codes.of([["b", "a"], ["a"]])
+    >>> codes.classes, codes(["a", "b", None]).tolist()
+    (('a', 'b'), [0.0, 1.0, nan])
+    >>> Codes.of([["2", "10"]]).classes
+    (2, 10)
+    """
+
+    codes: dict[str, int]
+    classes: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, blocks: Iterable[Any]) -> Codes:
+        """From all labels of a column, block by block."""
+        import pandas as pd
+
+        texts: set[str] = set()
+        for block in blocks:
+            texts |= {_text(label) for label in pd.factorize(np.asarray(block, dtype=object))[1]}
+            if len(texts) > MAX_CLASSES:
+                raise DataError(
+                    f"y has more than {MAX_CLASSES} different labels: choose output='scalar' if it is a number"
+                )
+        values = _values(texts - {""})
+        classes = tuple(sorted(set(values.values())))
+        return cls({text: classes.index(value) for text, value in values.items()}, classes)
+
+    def __call__(self, labels: Any) -> np.ndarray:
+        """The codes of labels ``(N,)`` or ``(N, 1)`` as float64 ``(N,)``, NaN where there is none."""
+        import pandas as pd
+
+        given = np.ravel(np.asarray(labels, dtype=object))
+        places, different = pd.factorize(given)  # -1, the last, where missing
+        return np.array([*(self.codes.get(_text(label), math.nan) for label in different), math.nan])[places]
 
 
-def one_hot(codes: np.ndarray, classes: int) -> tuple[np.ndarray, DirectSum]:
-    """Indicators ``(N, classes)``, and their rep."""
-    return np.eye(classes)[codes], DirectSum((Scalar(),) * classes)
+def _text(label: Any) -> str:
+    return (label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label)).strip()
+
+
+def _values(texts: set[str]) -> dict[str, Any]:
+    """What all texts can be read as."""
+    readers: tuple[Callable[[str], Any], ...] = (int, float, _logical)
+    for read in readers:
+        try:
+            values = {text: read(text) for text in texts}
+        except (ValueError, KeyError):
+            continue
+        if all(math.isfinite(value) for value in values.values()):
+            return values
+    return {text: text for text in texts}
+
+
+def _logical(text: str) -> bool:
+    return {"true": True, "false": False}[text.lower()]

@@ -14,7 +14,7 @@ import numpy as np
 from .containers import hdf5_arrays, npz_arrays
 from .errors import DataError
 from .files import named
-from .kinds import TEXT, Kind, kind_of
+from .kinds import NPZ, TEXT, Kind, kind_of
 from .suspects import LEAST_ROWS, looks_like
 from .tables import INDEX, TARGET, check_header
 from .text import DECIMAL_COMMA, READABLE, count_rows
@@ -155,7 +155,7 @@ def _suggested(columns: tuple[Column, ...]) -> tuple[tuple[str, ...], tuple[str,
 
 
 def _arrays(path: Path, kind: Kind) -> Look:
-    found = (npz_arrays if kind.zipped else hdf5_arrays)(path)
+    found = (npz_arrays if kind is NPZ else hdf5_arrays)(path)
     columns = tuple(_array(name, shape, dtype) for name, (shape, dtype) in found.items())
     if not columns:
         raise DataError("the file holds no arrays: write it again")

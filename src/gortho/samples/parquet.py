@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from . import chunks, tables
+from . import chunks
 from .chunks import Piece
-from .coding import Codes
 from .errors import DataError, missing
+from .labels import Codes
 from .tables import Table
 
 
@@ -65,7 +65,7 @@ def parquet_table(path: Path) -> Table:
     def labels(column: str) -> Iterator[Any]:
         for file in files:
             with whole(), pq.ParquetFile(file) as opened:
-                for batch in opened.iter_batches(tables.BLOCK, columns=[column]):
+                for batch in opened.iter_batches(chunks.BLOCK, columns=[column]):
                     yield _as_text(batch, column)
 
     def pieces(columns: list[str], codes: Mapping[str, Codes]) -> list[Piece]:
@@ -125,7 +125,7 @@ def parquet_blocks(
         return any(test(kind) for test in tests)
 
     with whole(), pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(rows or max(1, tables.BLOCK // len(columns)), groups, columns):
+        for batch in file.iter_batches(rows or max(1, chunks.BLOCK // len(columns)), groups, columns):
             for name in columns:
                 kind = batch.schema.field(name).type
                 if not numeric(kind) and name not in codes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from .checks import as_float64, variable_names
-from .chunks import PIECE, Piece, slices
-from .coding import Codes
+from .chunks import Piece, pieces_of, slices
 from .errors import DataError, listed, row_number
+from .labels import Codes
 from .parquet import whole
 from .tables import Table
 
@@ -27,7 +27,7 @@ def whole_table(
 ) -> Table:
     """A table in memory, by a function that gives a column."""
 
-    def pieces(columns: list[str], codes: Mapping[str, Codes]) -> list[Piece]:
+    def pieces(columns: list[str], codes: Mapping[str, Codes]) -> Sequence[Piece]:
         found = [
             codes[name](column(name)) if name in codes else as_float64(column(name), f"column {name!r}")
             for name in columns
@@ -38,10 +38,7 @@ def whole_table(
                     f"column {name!r} has shape {values.shape}, not {(total,)}: one number in a row"
                 )
         values = np.stack(found, axis=1)
-        return [
-            Piece(start, partial(slices, [values[start : start + PIECE]]), where)
-            for start in range(0, total, PIECE)
-        ]
+        return pieces_of(total, lambda start, stop: partial(slices, [("", values[start:stop])], {}), where)
 
     def head(rows: int) -> Any:
         import pandas as pd

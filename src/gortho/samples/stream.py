@@ -61,8 +61,8 @@ class Totals:
     @classmethod
     def of(cls, block: np.ndarray, first: int, chunks: Chunks, plan: Plan) -> Totals:
         """The totals of a block of rows, of which the first has this number."""
-        x = chunks.part("x", block)
-        assert x is not None
+        parts = chunks.parts(block)
+        x = parts["x"]
         flat = x.reshape(-1, plan.n)
         return cls(
             len(block),
@@ -71,7 +71,7 @@ class Totals:
             block.min(0),
             block.max(0),
             Kept.of(block, first, plan.limit, plan.seed),
-            None if plan.also is None else plan.also(x, chunks.part("y", block)),
+            None if plan.also is None else plan.also(x, parts.get("y")),
         )
 
     def __add__(self, other: Totals) -> Totals:
@@ -120,21 +120,16 @@ def of_piece(
     piece: Piece, chunks: Chunks, plan: Plan, told: Callable[[int], None] | None = None
 ) -> Totals | None:
     """The totals of a piece; None if it is empty."""
-
-    missing = 0
-
-    def left_out(rows: int) -> None:
-        nonlocal missing
-        missing += rows
+    missing: list[int] = []
 
     def blocks() -> Iterator[Totals]:
-        for first, block in piece.finite_blocks(chunks.labels, None, chunks.dropna, left_out):
+        for first, block in piece.finite_blocks(chunks.labels, None, chunks.dropna, missing.append):
             yield Totals.of(block, first, chunks, plan)
             if told is not None:
                 told(len(block))
 
     total = add_up(blocks())
-    return None if total is None else replace(total, missing=missing)
+    return None if total is None else replace(total, missing=sum(missing))
 
 
 def scan(chunks: Chunks, plan: Plan, client: Any = None, progress: Progress | None = None) -> Totals:

@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .chunks import Chunks, Piece
-from .coding import Codes
 from .errors import DataError, listed, missing, row_number
-from .raw import Raw
-from .sampling import Limits, sample_stream
+from .labels import Codes
 from .wanted import MORE, Wanted
 
-BLOCK = 2_000_000  # cells read at a time
 TARGET = re.compile(r"y$|y[_\d]|target|label", re.IGNORECASE)
 #: What begins with a letter is no number, but for missing and logical ones.
 WORD = re.compile(r"^\s*(?!(?:nan?|n/a|none|null|true|false|inf|infinity)\s*$)[^\W\d_]", re.IGNORECASE)
@@ -31,7 +28,7 @@ class Table:
     """
 
     header: list[str]
-    pieces: Callable[[list[str], Mapping[str, Codes]], list[Piece]]
+    pieces: Callable[[list[str], Mapping[str, Codes]], Sequence[Piece]]
     labels: Callable[[str], Iterable[Any]]
     head: Callable[[int], Any]
     total: int | None = None
@@ -90,15 +87,6 @@ def _check_no_labels(table: Table, y_columns: list[str]) -> None:
                 f"column {name!r} holds text, such as {listed(sorted(words)[:2])}: give output='class' if these are "
                 "labels, or numbers"
             )
-
-
-def read_table(table: Table, wanted: Wanted, limits: Limits) -> Raw:
-    """The wanted columns of a table, read piece by piece."""
-    found = choose_columns(table, wanted)
-    blocks = (block for piece in found.pieces for _, block in piece.blocks())
-    values, rows, total = sample_stream(blocks, found.width, limits.rows(found.width), limits.seed)
-    found.notices.extend(limits.notices(total, found.width))
-    return found.raw(values, rows)
 
 
 def pick(wanted: str | Sequence[str], header: list[str], what: str) -> list[str]:

@@ -19,10 +19,10 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from . import tables
+from . import chunks
 from .chunks import Piece
-from .coding import Codes
 from .errors import DataError, listed
+from .labels import Codes
 from .tables import Table
 
 WHITESPACE = r"\s+"
@@ -175,7 +175,7 @@ def _frames(layout: Layout, numbers: list[str], rows: int | None) -> Iterator[An
                 skipinitialspace=True,
                 encoding="utf-8-sig",
                 decimal=layout.decimal,
-                chunksize=rows or max(1, tables.BLOCK // len(header)),
+                chunksize=rows or max(1, chunks.BLOCK // len(header)),
             ) as reader,
         ):
             warnings.simplefilter("error", pd.errors.ParserWarning)

@@ -1,4 +1,4 @@
-"""`Wanted`: which columns or arrays of a file are what."""
+"""`Wanted`: which columns or arrays of a file are what, and how their numbers become samples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from .errors import DataError
 Columns = str | Sequence[str] | None
 #: Parts of a sample that a file may hold beside x, y and scalars.
 MORE = ("weight", "y_error", "time", "by")
-PARTS = ("x", "y", "scalars", *MORE)
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,10 @@ class Wanted:
         drop: columns of a table that are not coordinates.
         targets: whether y is read: yes, no, or None for where it is there.
         decimal: sign between whole and part in text files.
-        labels: whether y is a column of labels, text or numbers.
+        points: vectors in each sample.
+        output: the kind of y; "class" for a column of labels, text or numbers.
+        scalars_per_point: whether the scalars of a table belong to points.
+        dropna: whether rows with missing numbers are left out.
     """
 
     x: Columns = None
@@ -38,7 +40,10 @@ class Wanted:
     drop: Columns = None
     targets: bool | None = True
     decimal: str = "."
-    labels: bool = False
+    points: int | None = None
+    output: str = "scalar"
+    scalars_per_point: bool = False
+    dropna: bool = False
 
     def __post_init__(self) -> None:
         if self.decimal not in (".", ","):
@@ -51,6 +56,11 @@ class Wanted:
             raise DataError("weight= and y_error= are both given: give one of them, weights are 1 / y_error²")
         if self.labels and self.y_error is not None:
             raise DataError("labels have no errors: leave out y_error=, or give weight=")
+
+    @property
+    def labels(self) -> bool:
+        """Whether y is a column of labels."""
+        return self.output == "class"
 
     @property
     def needs_y(self) -> bool | None:

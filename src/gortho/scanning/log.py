@@ -33,15 +33,8 @@ def fingerprints(targets: Iterable[Target], options: dict[str, Any], seed: int) 
     for target in targets:
         if target.file not in contents:
             contents[target.file] = digest(target.file)
-        own = [
-            target.name,
-            target.y,
-            target.x,
-            target.y_error,
-            seed,
-            contents[target.file],
-            gortho.__version__,
-        ]
+        own = [target.name, target.y, target.x, target.y_error, seed]
+        own += [contents[target.file], gortho.__version__]
         text = json.dumps([own, options], sort_keys=True, default=_written)
         keys[target.name] = hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
     return keys
@@ -76,13 +69,9 @@ class Log:
         """Add a row; when this returns it is on the disk."""
         line = json.dumps(plain(row), allow_nan=False) + "\n"
         with open(self.path, "a+b") as file:
-            if file.tell() and not self._ends_in_newline(file):
-                line = "\n" + line
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                line = line if file.read() == b"\n" else "\n" + line
             file.write(line.encode())
             file.flush()
             os.fsync(file.fileno())
-
-    @staticmethod
-    def _ends_in_newline(file: Any) -> bool:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) == b"\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from gortho.scanning.targets import Target
@@ -84,6 +84,8 @@ def _answer(
 ) -> Answered:
     from gortho.discovery.discover import discover
     from gortho.discovery.large import survey
+    from gortho.discovery.page import report_data
+    from gortho.report import render
     from gortho.report.words import spoken
     from gortho.runs import labels_of, remembered, scalars_of, summary
 
@@ -124,16 +126,4 @@ def _answer(
         formula="" if found.formula is None or found.symmetry is None else str(found.formula),
         answer=summary(found),
     )
-    return Answered(row, _page(found) if page else "")
-
-
-def _page(found: Any) -> str:
-    from gortho.discovery.page import report_data
-    from gortho.report import render
-
-    return render(report_data(found))
-
-
-def with_report(row: Row, report: str) -> Row:
-    """The row with the place of its page."""
-    return replace(row, report=report)
+    return Answered(row, render(report_data(found)) if page else "")

@@ -18,7 +18,7 @@ from gortho.progress import interruptible
 from gortho.samples.errors import DataError
 from gortho.samples.wanted import Columns
 from gortho.scanning.log import Log, fingerprints
-from gortho.scanning.row import READING, SEARCH, Answered, Row, answer, with_report
+from gortho.scanning.row import READING, SEARCH, Answered, Row, answer
 from gortho.scanning.table import Scan
 from gortho.scanning.targets import Target, Targets, targets_of
 
@@ -198,7 +198,7 @@ def _keep(one: Answered, log: Log | None, folder: Path | None, pages: dict[str, 
     """Write the report, then the row: a row in the log has its report."""
     row = one.row
     if one.page and folder is not None:
-        row = with_report(row, pages[row.target])
+        row = replace(row, report=pages[row.target])
         write_whole(folder / row.report, lambda place: place.write_text(one.page, encoding="utf-8"))
     if log is not None:
         log.add(row)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gortho.files import write_whole
+from gortho.report.words import shorten
 from gortho.scanning.row import Row
 
 #: Verdicts in the order of the table.
@@ -83,7 +84,7 @@ class Scan:
         lines = [self.headline()]
         for row in self.rows:
             sure = f"{100 * row.confidence:5.1f} %" if row.confidence else " " * 7
-            told = f"{row.group}  {_cut(row.law, LAW)}" if row.group else _cut(row.reason, LAW)
+            told = f"{row.group}  {shorten(row.law, LAW)}" if row.group else shorten(row.reason, LAW)
             line = f"  {row.target:<{width}}  {row.verdict:<15} {sure}  {told}".rstrip()
             whole = f"{line}  {row.formula}"
             lines.append(whole if row.formula and len(whole) <= LINE else line)
@@ -99,10 +100,11 @@ class Scan:
 
     def to_html(self, path: str | Path) -> Path:
         """Write the table as one self-contained page, to sort and to search (extra ``report``)."""
-        from gortho.scanning.page import page
-
-        path = Path(path)
-        text = page(self)
+        try:
+            from gortho.report.templates import template
+        except ImportError:
+            raise ImportError("the page of a scan needs jinja2: pip install 'gortho[report]'") from None
+        path, text = Path(path), template("scan.html").render(found=self)
         write_whole(path, lambda place: place.write_text(text, encoding="utf-8"))
         return path
 
@@ -114,7 +116,3 @@ def _place(row: Row) -> tuple[Any, ...]:
     """Where a row stands: by verdict, confidence, error and name."""
     error = float("inf") if row.error is None else row.error
     return ORDER.index(row.verdict), -row.confidence, error, row.target
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"

@@ -19,7 +19,7 @@ from gortho.discovery.targets import Errors
 from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm
 from gortho.samples import Samples
-from gortho.samples.labels import one_hot
+from gortho.samples.door import one_hot
 from gortho.studies.toptag.samples import Sample
 
 #: Jets that the form is searched with, at random: more add time, not knowledge.
