@@ -51,7 +51,7 @@ def labels_of(data: Dataset) -> dict[str, Any]:
         part: [name.rsplit("/", 1)[-1] if arrays else name for name in data.columns.get(part, ())]
         for part in ("x", "y", "scalars")
     }
-    labels: dict[str, Any] = {} if arrays else {"scalars": named["scalars"], "coordinates": named["x"]}
+    labels: dict[str, Any] = {"scalars": named["scalars"]} | ({} if arrays else {"coordinates": named["x"]})
     if named["y"]:
         labels["y"] = together(named["y"])
     if arrays and named["x"] != ["X"]:

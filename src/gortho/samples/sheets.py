@@ -24,6 +24,7 @@ def whole_table(
     column: Callable[[str], Any],
     where: Callable[[int], str] = row_number,
     notices: tuple[str, ...] = (),
+    elsewhere: str = "",
 ) -> Table:
     """A table in memory, by a function that gives a column."""
 
@@ -48,7 +49,9 @@ def whole_table(
 
         return pd.DataFrame({name: pd.Series(list(column(name)[:rows])) for name in header})
 
-    return Table(header, pieces, lambda name: [column(name)], head, total, where, notices)
+    return Table(
+        header, pieces, lambda name: [column(name)], head, total, where, notices, lambda name: elsewhere
+    )
 
 
 def npy_table(path: Path) -> Table:
@@ -92,8 +95,14 @@ def excel_table(path: Path) -> Table:
     frame.columns = frame.columns.map(str)
     sheets = [str(name) for name in book.sheet_names]
     told = (f"the sheet {sheets[0]!r} of {listed(sheets)} is read",) if len(sheets) > 1 else ()
+    first = f"; {told[0]}: move the one with the data to the front" if told else ""
     return whole_table(
-        list(frame.columns), len(frame), frame.__getitem__, lambda row: f"row {row + 2} of the sheet", told
+        list(frame.columns),
+        len(frame),
+        frame.__getitem__,
+        lambda row: f"row {row + 2} of the sheet",
+        told,
+        first,
     )
 
 
