@@ -330,7 +330,7 @@ def test_slopes_from_a_file(tmp_path):
 def test_a_header_further_down_is_pointed_at(tmp_path):
     file = tmp_path / "a.csv"
     file.write_text('Experiment 7, by M\ndate;2024\n"a","b","U"\n1,2,3\n4,5,6\n')
-    with pytest.raises(DataError, match="no column 'b'.*; line 3 has it: begin the lines above it with #"):
+    with pytest.raises(DataError, match=r"no column 'b'.*; line 3 has it: begin the lines above it with #"):
         read(file, x="b,a", y="U")
     with pytest.raises(DataError, match=r"available: 'Experiment 7', 'by M'$"):
         read(file, x="c", y="U")
