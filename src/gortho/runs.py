@@ -51,11 +51,11 @@ def labels_of(data: Dataset) -> dict[str, Any]:
         part: [name.rsplit("/", 1)[-1] if arrays else name for name in data.columns.get(part, ())]
         for part in ("x", "y", "scalars")
     }
-    labels: dict[str, Any] = {} if arrays else {"scalars": named["scalars"], "coordinates": named["x"]}
+    labels: dict[str, Any] = {"scalars": named["scalars"]}
     if named["y"]:
         labels["y"] = together(named["y"])
-    if arrays and named["x"] != ["X"]:
-        labels["vectors"] = named["x"]
+    if named["x"] != ["X"] or not arrays:
+        labels["vectors" if arrays else "coordinates"] = named["x"]
     return labels
 
 
@@ -132,12 +132,12 @@ def read_for(
     given = (scalars or _columns(found, "scalars", file)) if needed else None
     if needed and given is None:
         raise DataError(f"the run was found with scalars, one row for each {needed}: name them by --scalars")
-    sizes, own = sizes_of(found), _columns(found, "x", file)
+    sizes, own, target = sizes_of(found), _columns(found, "x", file), _columns(found, "y", file)
     try:
         data = read(
             file,
             x=x or own,
-            y=y or _columns(found, "y", file),
+            y=y or target,
             scalars=given,
             points=points or (1 if sizes else options["points"]),
             output="class" if found.classes else found.output,
@@ -147,13 +147,14 @@ def read_for(
             dropna=dropna,
         )
     except MissingError as error:
-        if x or own is None or error.name not in own:
-            raise
-        raise DataError(f"{error}. The run has x = {listed(own)}{OTHERS}") from None
+        for what, known in (("x", [] if x else own or []), ("scalars", [] if scalars else list(given or ()))):
+            if error.name in known:
+                fix = OTHERS if what == "x" else f": name the right columns by --{what}"
+                raise DataError(f"{error}. The run has {what} = {listed(known)}{fix}") from None
+        raise
     if sizes:
         return replace(data, X=side_by_side(apart(data.X, sizes))[0])
-    n = len(found.names)
-    if data.X.shape[-1] != n:
+    if data.X.shape[-1] != (n := len(found.names)):
         raise DataError(
             f"{file.name}: x has {data.X.shape[-1]} components, and the run was found with {n} "
             f"({', '.join(found.names)}){OTHERS}"

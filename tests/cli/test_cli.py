@@ -562,6 +562,10 @@ def test_points_and_scalars_of_a_run(tmp_path):
         warnings.simplefilter("ignore")
         expected = found.predict(X[:40], {"point": m[:40, :, None]})
     assert np.allclose(read_back(tmp_path / "p.npz"), expected, rtol=1e-9)
+    other = tmp_path / "other.csv"
+    other.write_text(new.read_text().replace("m_", "mass_"))
+    says = "scalars = 'm_0', 'm_1': name the right columns by --scalars"
+    refused("predict", tmp_path / "run", other, "--out", tmp_path / "q.csv", says=says)
     arrays = save(tmp_path / "new.npz", X=X[:40], m=m[:40])
     refused("predict", tmp_path / "run", arrays, "--out", tmp_path / "q.npz", says="--scalars")
     assert (

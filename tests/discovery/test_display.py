@@ -193,3 +193,13 @@ def test_an_origin_has_the_digits_that_its_errors_leave():
     assert named(law) == ["c is the origin (0.001462, -9.811)"]
     wider = Wider(about, "an origin", 1.0, origin_errors=(0.01, 0.01))
     assert named(law, wider, 2.0) == ["c is the origin (0.00, -9.81)"]
+
+
+def test_vectors_are_named_by_their_columns():
+    form = Symmetry(QuadraticForm.euclidean(2))
+    speed = Term((Monomial((Factor("power", (0, 1), (0, 1)),)),), "", 0.5, 0.01)
+    law = Formula("E", (speed,), form, "scalar", ("x1", "x2"), (), ("rx", "ry", "vx", "vy"))
+    assert named(law) == ["x2 is (vx, vy)"]  # x1 is not in it
+    assert not named(replace(law, vectors=("r", "v")))
+    assert not named(replace(law, coordinates=("x0_1", "x1_1", "x0_2", "x1_2")))
+    assert not named(replace(law, coordinates=()))

@@ -206,3 +206,15 @@ def test_few_samples_do_not_choose_the_models():
     rough[0] = y[0] + 0.1
     models[0] = _model("rough", parts, [rough, rough])  # now no few samples rule the error of the best twin
     assert measured(models[0], models, models[:1], models[0], None, parts, True, None).twin.name == "rough"
+
+
+def test_what_corrects_a_predictor_that_fails_does_not_stand_for_free_models():
+    y = torch.linspace(-1, 1, 100, dtype=torch.float64)
+    samples = Samples(torch.randn(100, 1, 2, dtype=torch.float64), y)
+    parts = Parts(samples, samples, samples)
+    failing = y.clone()
+    failing[:10] += 5.0  # on held-out samples only
+    own, corrected = (_model(name, parts, [y, failing]) for name in ("equivariant", "equivariant, corrected"))
+    twin, direct = (_model(name, parts, [y + e, y + e]) for name, e in (("trees", -1e-9), ("network", 1e-3)))
+    c = measured(own, [twin], [corrected, direct], direct, None, parts, True, None)
+    assert c.free.name == "network" and c.everyone.free_unexplained < 1e-5

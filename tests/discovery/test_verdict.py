@@ -282,3 +282,10 @@ def test_labels_are_judged_by_all_samples():
     worse = measured(unexplained=0.04, free=0.11)
     assert judge(evidence(worse, others=sure, classes=2), "O(3)")[0] is Verdict.FOUND
     assert judge(evidence(sure, others=sure, classes=2), "O(3)")[0] is Verdict.NONE
+
+
+def test_a_predictor_that_is_no_better_than_the_mean_is_not_advised():
+    verdict, _, advice = judge(evidence(), "O(3)")
+    assert verdict is Verdict.FOUND and advice.startswith("Predict with it")
+    verdict, _, advice = judge(evidence(own_unexplained=7.0), "O(3)")
+    assert verdict is Verdict.FOUND and advice.startswith("Do not predict")

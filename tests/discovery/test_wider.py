@@ -21,7 +21,7 @@ from gortho.discovery.wider.fit import _linear, invariants_of
 from gortho.discovery.wider.notes import TRANSLATIONS, translations
 from gortho.discovery.wider.projection import WideProjection
 from gortho.discovery.wider.skew import correlated, hermitian, hermitian_starts
-from gortho.discovery.wider.widen import NO_TIME, _about_zero
+from gortho.discovery.wider.widen import NO_TIME, _about_zero, cut_short
 from gortho.reps import as_rep
 from gortho.samples.door import enter
 from gortho.samples.frame import form_distance
@@ -538,6 +538,10 @@ def test_only_what_is_asked_for_is_looked_for():
     task = broken("well", 2, samples=500)
     found = discovered(task, look_for="O")
     assert found.verdict is Verdict.NONE and not any("wider" in notice for notice in found.notices)
+    left_open = cut_short(found, 12.0)  # nothing is denied before all symmetries were tried
+    assert left_open.verdict is Verdict.UNDERDETERMINED and left_open.confidence == 0
+    assert "before all other symmetries had been tried" in left_open.reason and "20 s" in left_open.advice
+    assert cut_short(left_open, 1.0) is left_open
 
 
 def test_a_time_budget_comes_first():

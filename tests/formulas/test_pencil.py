@@ -63,3 +63,15 @@ def test_conventions_have_no_error_bars():
     entries, values = without_open(along, np.full((3, 3), 0.01))
     assert np.isnan(entries).tolist() == [[False] * 3, [False] * 3, [False, False, True]]
     assert np.isnan(values).sum() == 1 and np.nanmax(values) < 0.05
+
+
+def test_a_product_of_three_coordinates_has_a_form_of_full_rank():
+    """y = x y z keeps 2xy, whose trace is zero: the form nearest to a multiple of the identity would be singular."""
+    A = torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -0.3]]).double()
+    x = torch.tensor(np.random.default_rng(0).normal(size=(600, 1, 3)))
+    parts = [Samples(x[k::3], x[k::3, 0].prod(1), labels=Labels("y", ("x",))) for k in range(3)]
+    symmetry = Symmetry(QuadraticForm(A), directions=[[0.0, 0.0, 1.0]])
+    found = plainest(Problem(*parts, symmetry, "scalar", lambda samples: samples.y.numpy()))
+    size = found.symmetry.form.eigenvalues.abs()
+    assert float(size.max() / size.min()) < 1.001
+    assert found.formula.exact and len(found.formula.terms) == 2 and "⟨x,b⟩³" in str(found.formula)

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 import gortho
 from gortho import Settings, Verdict, cli
+from gortho.runs import labels_of
 from gortho.samples import DataError, derivatives, read
 from gortho.samples.suspects import suspects
 
@@ -325,3 +326,29 @@ def test_slopes_from_a_file(tmp_path):
         read(tmp_path / "a.csv", y="a", by="run")
     with pytest.raises(DataError, match="output='vector'"):
         read(tmp_path / "a.csv", derivative="t", by="run")
+
+
+def test_a_header_further_down_is_pointed_at(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text('Experiment 7, by M\ndate;2024\n"a","b","U"\n1,2,3\n4,5,6\n')
+    with pytest.raises(DataError, match=r"no column 'b'.*; line 3 has it: begin the lines above it with #"):
+        read(file, x="b,a", y="U")
+    with pytest.raises(DataError, match=r"available: 'Experiment 7', 'by M'$"):
+        read(file, x="c", y="U")
+
+
+def test_other_sheets_are_named_where_a_column_is_missing(tmp_path):
+    pytest.importorskip("openpyxl")
+    file = tmp_path / "a.xlsx"
+    with pd.ExcelWriter(file) as book:
+        pd.DataFrame({"about": ["me"]}).to_excel(book, sheet_name="readme", index=False)
+        pd.DataFrame({"a": [1.0], "y": [2.0]}).to_excel(book, sheet_name="data", index=False)
+    with pytest.raises(DataError, match="only the first sheet of 'readme', 'data' is read: put yours first"):
+        read(file, x="a", y="y")
+
+
+def test_arrays_of_scalars_keep_their_names(tmp_path):
+    x = np.random.default_rng(0).normal(size=(5, 3))
+    np.savez(tmp_path / "a.npz", v=x, mass=x[:, 0], K=x[:, 1])
+    data = read(tmp_path / "a.npz", x="v", y="K", scalars="mass")
+    assert labels_of(data) == {"scalars": ["mass"], "y": "K", "vectors": ["v"]}

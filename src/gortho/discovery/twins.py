@@ -276,7 +276,7 @@ def measured(
     """The comparison on held-out samples, in the frame and in the given coordinates.
 
     Models are chosen on validation samples: where a few rule the error of the best twin, by the others. Each side may
-    then show the better of both choices where all samples count.
+    then show the better of both choices where all samples count; so may free models that know nothing of the predictor.
     """
     test = parts.held_out
     everyone = Samples.cat([parts.train, parts.validation, test])
@@ -287,14 +287,17 @@ def measured(
     errors, of_free = (squared_errors(m.held_out, test) for m in (twin, best))
     worst = np.argsort(errors + of_free)[::-1][: math.ceil(WORST * len(errors))]
     others = np.delete(np.arange(len(errors)), worst)
-    all_errors, all_of_free = (
-        min((squared_errors(m.held_out, test) for m in (_best(side), _best(side, usual))), key=np.mean)
-        for side in (twins, free)
+    worst_share = float(errors[worst].sum() / max(errors.sum(), 1e-300))
+    # Where the predictor fails on held-out samples, all that correct it do.
+    shown, of_all = (
+        min(choices, key=lambda m: squared_errors(m.held_out, test).mean())
+        for choices in ((_best(twins), twin), (_best(free), best, direct))
     )
+    all_errors, all_of_free = (squared_errors(m.held_out, test) for m in (shown, of_all))
     return Comparison(
         own,
         twin,
-        best,
+        best if worst_share > RULED_BY_FEW else of_all,
         plain,
         float(squared_errors(own.held_out, test).mean()) / variance,
         float(squared_errors(direct.held_out, test).mean()) / variance,
@@ -302,7 +305,7 @@ def measured(
         measure(errors[others], of_free[others], deviations[others], float(deviations[others].mean())),
         None if _unit_free(parts.train) else given(twin.held_out, best.held_out),
         tuple(int(i) for i in worst),
-        float(errors[worst].sum() / max(errors.sum(), 1e-300)),
+        worst_share,
         test.y.double() - twin.held_out,
         complete,
     )

@@ -339,8 +339,11 @@ def _found(e: Evidence, found: str, tolerance: float) -> Judged:
         if e.near_best == 1
         else f"{e.agreeing} of {e.near_best} equally good restarts and {refits} agree on the form"
     )
+    useless = e.own_unexplained > NOTHING_EXPLAINED and not e.classes
     return (
         Verdict.FOUND,
         f"{found}; {agreed}.{blind if e.zero_directions else ''}",
-        "Predict with it, and check the predictor on new data (gortho check).",
+        "Do not predict with it: the predictor is no better than the mean on held-out samples. Give more samples."
+        if useless
+        else "Predict with it, and check the predictor on new data (gortho check).",
     )

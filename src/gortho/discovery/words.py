@@ -38,12 +38,12 @@ def headline(found: Discovery) -> str:
 
 
 def named(formula: Formula, wider: Wider | None = None, factor: float = 1.0) -> list[str]:
-    """What a formula names beside vectors and scalars: the origin and the directions; and what × and ε are.
+    """What a formula names: vectors by their columns, the origin and the directions; and what × and ε are.
 
     Numbers of the origin have the digits that so many of the wider symmetry's standard errors leave.
     """
     symmetry, names = formula.symmetry, formula.coordinates
-    told = []
+    told = _columns(formula)
     if symmetry.origin is not None:
         errors = (wider and wider.origin_errors) or (math.nan,) * len(symmetry.origin)
         numbers = zip(symmetry.origin.tolist(), errors)
@@ -55,6 +55,18 @@ def named(formula: Formula, wider: Wider | None = None, factor: float = 1.0) -> 
     directions = zip(formula.vectors[formula.points :], symmetry.directions.tolist())
     told += [f"{name} is the direction {in_words(s, names)}" for name, s in directions]
     return told + meanings(formula)
+
+
+def _columns(formula: Formula) -> list[str]:
+    """Which columns the vectors x1, x2, … of a formula are, where their names do not say so."""
+    points, written = formula.points, str(formula)
+    n = len(formula.coordinates) // points
+    each = [[c for c in formula.coordinates[i * n : i * n + n] if c] for i in range(points)]
+    stems = {tuple(c.removesuffix(f"_{i + 1}") for c in columns) for i, columns in enumerate(each)}
+    plain = formula.vectors[:points] == tuple(f"x{i + 1}" for i in range(points))
+    if points == 1 or n == 0 or not plain or len(stems) == 1:  # x_1, x_2: the first of x1, of x2
+        return []
+    return [f"x{i + 1} is ({', '.join(c)})" for i, c in enumerate(each) if f"x{i + 1}" in written]
 
 
 def where(found: Discovery) -> list[str]:

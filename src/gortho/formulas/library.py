@@ -160,6 +160,9 @@ def functions(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
         found.append(((Factor("log", u, u, absolute=(u, u) not in space.positive),), 2 + cost))
     found += [((space.plain(*m),), 1) for m in mixed]
     found += [((space.plain(*m, 2.0),), 2) for m in mixed]
+    found += [
+        ((space.plain(u, v, 3.0),), 3) for u, v in mixed if v.index(1) >= space.points
+    ]  # along a direction
     found += [((a, b), 2) for a, b in combinations(own, 2)]
     for u, v in mixed:
         for w in (u, v):

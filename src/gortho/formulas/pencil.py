@@ -46,11 +46,19 @@ def moved(symmetry: Symmetry, t: float) -> Symmetry:
 
 
 def even(symmetry: Symmetry) -> float:
-    """The t that brings the form next to a multiple of the identity."""
+    """The t for which the sizes of the form's eigenvalues are most alike, and their signs as they are."""
     A = symmetry.form.matrix.numpy()
-    a = A @ symmetry.directions[0].numpy()
-    design = np.stack([np.outer(a, a).ravel(), -np.eye(len(A)).ravel()], 1)
-    return float(np.linalg.lstsq(design, -A.ravel(), rcond=None)[0][0])
+    b = symmetry.directions[0].numpy()
+    a, own = A @ b, float(b @ A @ b)
+
+    def apart(log: float) -> float:
+        values = np.linalg.eigvalsh(A + (np.exp(log) - 1) / own * np.outer(a, a))
+        return float(np.log(np.abs(values) + 1e-300).std())
+
+    if not abs(own) > symmetry.form.tolerance:
+        return 0.0
+    end = minimize_scalar(apart, bracket=(-1.0, 0.0), options={"xtol": 1e-12})
+    return (float(np.exp(end.x)) - 1) / own
 
 
 def plainest(problem: Problem) -> Plainest:

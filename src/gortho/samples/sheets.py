@@ -24,6 +24,7 @@ def whole_table(
     column: Callable[[str], Any],
     where: Callable[[int], str] = row_number,
     notices: tuple[str, ...] = (),
+    elsewhere: str = "",
 ) -> Table:
     """A table in memory, by a function that gives a column."""
 
@@ -45,7 +46,9 @@ def whole_table(
 
         return pd.DataFrame({name: pd.Series(list(column(name)[:rows])) for name in header})
 
-    return Table(header, pieces, lambda name: [column(name)], head, total, where, notices)
+    return Table(
+        header, pieces, lambda name: [column(name)], head, total, where, notices, lambda name: elsewhere
+    )
 
 
 def npy_table(path: Path) -> Table:
@@ -88,12 +91,17 @@ def excel_table(path: Path) -> Table:
         raise DataError(f"the workbook cannot be read ({error}): write it again") from None
     frame.columns = frame.columns.map(str)
     sheets = [str(name) for name in book.sheet_names]
-    first = (
+    only = (
         f"only the first sheet of {listed(sheets)} is read: put yours first, or save it as a file of its own"
     )
-    told = (first,) if len(sheets) > 1 else ()
+    told = (only,) if len(sheets) > 1 else ()
     return whole_table(
-        list(frame.columns), len(frame), frame.__getitem__, lambda row: f"row {row + 2} of the sheet", told
+        list(frame.columns),
+        len(frame),
+        frame.__getitem__,
+        lambda row: f"row {row + 2} of the sheet",
+        told,
+        f"; {only}" if told else "",
     )
 
 

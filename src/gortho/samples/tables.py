@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .chunks import Chunks, Piece
-from .errors import DataError, listed, missing, row_number
+from .errors import DataError, MissingError, listed, missing, row_number
 from .labels import Codes
 from .wanted import MORE, Wanted
 
@@ -24,7 +24,7 @@ class Table:
     """A table on disk: its header, and pieces of the wanted columns; `total` rows, None where only reading tells.
 
     Columns of labels are read as their codes; `labels` gives them as they stand, block by block. `head` gives the first
-    rows of all columns as they stand, as a data frame.
+    rows of all columns as they stand, as a data frame. `elsewhere` says where a name that the header lacks stands.
     """
 
     header: list[str]
@@ -34,6 +34,7 @@ class Table:
     total: int | None = None
     where: Callable[[int], str] = row_number
     notices: tuple[str, ...] = ()
+    elsewhere: Callable[[str], str] = lambda name: ""
 
 
 def check_header(table: Table) -> None:
@@ -46,6 +47,13 @@ def check_header(table: Table) -> None:
 def choose_columns(table: Table, wanted: Wanted) -> Chunks:
     """The wanted columns of a table, not read yet."""
     check_header(table)
+    try:
+        return _chosen(table, wanted)
+    except MissingError as error:
+        raise MissingError(f"{error}{table.elsewhere(error.name)}", error.name) from None
+
+
+def _chosen(table: Table, wanted: Wanted) -> Chunks:
     given = {part: getattr(wanted, part) for part in ("scalars", *MORE)}
     rest = {part: pick(names, table.header, part) for part, names in given.items() if names is not None}
     drop = [] if wanted.drop is None else pick(wanted.drop, table.header, "drop")

@@ -23,7 +23,7 @@ from . import chunks
 from .chunks import Piece
 from .errors import DataError, listed
 from .labels import Codes
-from .tables import Table
+from .tables import LOOKED_AT, Table
 
 WHITESPACE = r"\s+"
 READABLE = {"", "#n/a", "<na>", "n/a", "na", "none", "null", "true", "false"}  # missing, or logical
@@ -66,7 +66,14 @@ def text_table(path: Path, decimal: str) -> Table:
             _explain(layout, [], rows)
         return frame
 
-    return Table(layout.header, pieces, labels, head, None, where)
+    def elsewhere(name: str) -> str:
+        with _readable(), _open_text(path) as file:
+            for number, line in enumerate(itertools.islice(file, LOOKED_AT), 1):
+                if number > layout.skip and name in re.split(r'[\s,;|"]+', line):
+                    return f"; line {number} has it: begin the lines above it with #, or drop them"
+        return ""
+
+    return Table(layout.header, pieces, labels, head, None, where, elsewhere=elsewhere)
 
 
 def count_rows(path: Path, decimal: str) -> int:

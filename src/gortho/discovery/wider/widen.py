@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.answer import provenance
-from gortho.discovery.clock import Clock
+from gortho.discovery.clock import STEP, Clock
 from gortho.discovery.defect import SIGNIFICANCE
 from gortho.discovery.find import SEARCH_SAMPLES, VALIDATION_SAMPLES, FoundForm
 from gortho.discovery.looks import NEARLY_EXACT, SAME
@@ -94,7 +94,7 @@ def widen(
 ) -> Discovery:
     """The discovery with the simplest wider symmetry that holds; as it was, and a note, where none does."""
     if clock.budget is not None and clock.total > ROOM * clock.budget:
-        return replace(found, notices=(*found.notices, NO_TIME))
+        return cut_short(replace(found, notices=(*found.notices, NO_TIME)), clock.total / ROOM)
     parts = posed.weighted(form.search.errors)
     accepted: Trial | None = None
     trials: list[Trial] = []
@@ -113,6 +113,7 @@ def widen(
                 break
             trials.append(trial)
             progress(LOOKED + (1 - LOOKED) * len(trials) / TESTED)
+        over = clock.over()
     if accepted is not None:
         return wider_answer(found, samples, posed, plain, accepted, told, seed, clock)
     better = [trial for trial in trials if _beats(trial, plain, parts.held_out)]
@@ -120,16 +121,17 @@ def widen(
     opened = found
     if left_open is not None:  # its law, its errors and its predictor go with its reason
         opened = wider_answer(found, samples, posed, plain, left_open, (), seed, clock)
+    opened = cut_short(opened, clock.total) if over else opened
     if not ends:
         return opened
-    denied = opened is found and found.verdict is Verdict.NONE
+    denied = opened.verdict is Verdict.NONE
     said = "wider symmetries do not hold either" if denied else "wider symmetries were tried, too"
     # Those that were tested have a sentence on held-out samples; errors of a search are lower where y is noise.
     tested = {trial.end.claim.name for trial in trials}
     rest = [end for end in ends if end.claim.name not in tested]
     left = ", ".join(f"{end.claim.name} {percent(end.error / parts.validation.variance)}" for end in rest)
     said += f"; what the search leaves unexplained: {left}" if left else ""
-    reasons = [trial for trial in trials if opened is found or trial.reason != opened.reason]
+    reasons = [trial for trial in trials if trial.reason != opened.reason]
     return replace(
         opened,
         provenance=provenance(samples, seed, clock, found.provenance.errors, found.provenance.predictor),
@@ -138,6 +140,19 @@ def widen(
             said,
             *(f"{trial.end.claim.name}: {trial.reason.replace(' (see the note)', '')}" for trial in reasons),
         ),
+    )
+
+
+def cut_short(found: Discovery, seconds: float) -> Discovery:
+    """Nothing is denied before all symmetries have been looked for: what a time budget leaves of NONE is open."""
+    if found.verdict is not Verdict.NONE:
+        return found
+    return replace(
+        found,
+        verdict=Verdict.UNDERDETERMINED,
+        confidence=0.0,
+        reason=f"{found.reason} O(A) fails, but the time budget was spent before all other symmetries had been tried.",
+        advice=f"Give a larger time budget, of at least {STEP * math.ceil(seconds / STEP)} s, or none.",
     )
 
 
