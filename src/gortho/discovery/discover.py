@@ -41,7 +41,7 @@ from gortho.discovery.wider.claims import Asked, even_rep
 from gortho.discovery.wider.notes import with_translations
 from gortho.discovery.wider.widen import wanted, widen
 from gortho.discovery.workers import one_thread
-from gortho.discovery.written import smooth_or_written
+from gortho.discovery.written import exact_formula, smooth_or_written
 from gortho.forms import QuadraticForm
 from gortho.progress import watched
 from gortho.reps import Rep
@@ -266,6 +266,11 @@ def _discover(
         if fitted.kind is Kind.POLYNOMIAL and form.law is None and not interrupted:
             with clock.stage("refits"):  # errors of the form as the polynomial has it
                 form = replace(form, refits=refits_of(fitted, posed, form.search, settings, seed, clock))
+        if not (interrupted or posed.classes or form.law or fitted.kind is Kind.POLYNOMIAL):
+            with clock.stage("formula"):
+                form = exact_formula(form, fitted, parts, seed, clock)
+            fitted = form.law or fitted
+            A = fitted.form.matrix
         if not interrupted:
             common["progress"] = partial(progress, A=A)
             comparison = _compared(fitted, parts, posed, steps, **common)
