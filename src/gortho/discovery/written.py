@@ -1,7 +1,7 @@
 """The law as a formula that predicts: where form and numbers, fitted together, meet all samples to rounding.
 
-A process or a network knows a law where the samples are; a formula that leaves nothing goes on beyond them. It comes
-after the comparison that the verdict rests on, as a process does.
+A process or a network knows a law where the samples are; a formula that leaves nothing goes on beyond them. It is sought
+without the held-out samples, which then judge it; after the comparison with a process, where that is what tells of it.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ from gortho.stored import stored
 from gortho.symmetry import Symmetry
 from gortho.training import predict
 
-#: A predictor that leaves more than this share of new samples is too far from a law, or noise is: of many, of few.
-CLOSE = (1e-2, 1e-2)
-#: Terms are chosen by what the predictor says of so many samples, too, so many times: of many, of few.
-TAUGHT, DRAWS = 150, (1, 3)
+#: A predictor that leaves more than this share of new samples is too far from a law, or noise is.
+CLOSE = 1e-2
+#: Terms are chosen by what the predictor says of so many samples, too, so many times: of few; of many, where it leaves
+#: less than this share.
+TAUGHT, DRAWS, KNOWS = 150, 3, 1e-4
 #: Rows that terms are chosen by and fitted to, at most.
 ROWS = 1_500
 #: Samples for each number that is fitted, at least: the formula is met by those that are left over.
@@ -111,11 +112,12 @@ class Written:
             return None
         share = self.left / self.variance
         few = len(self.data) <= FEW
-        if not 0 < share < CLOSE[few] or (share < LAW and self.best.kind in (Kind.POLYNOMIAL, Kind.TERMS)):
+        if not 0 < share < CLOSE or (share < LAW and self.best.kind in (Kind.POLYNOMIAL, Kind.TERMS)):
             return None
         some, limit = self.data.rows(slice(0, self.most)), min(LAW, FAR_LESS * share)
         # A draw may mislead the choice of terms, but no formula is exact by chance.
-        taught = (self._taught(self.seed + k) for k in range(DRAWS[few]))
+        draws = DRAWS if few else int(share < KNOWS)
+        taught = (self._taught(self.seed + k) for k in range(draws))
         shown = taught if few else chain([some], taught)
         for terms in chain.from_iterable(proposals(self._problem(samples)) for samples in shown):
             if self.clock.over():
@@ -139,8 +141,8 @@ class Written:
 
         x = torch.stack([drawn(data.x[:, i]) for i in range(data.points)], 1)
         point, sample = (None if s is None else drawn(s) for s in (data.point_scalars, data.sample_scalars))
-        inputs = replace(data.rows(slice(0, 1)), x=x, point_scalars=point, sample_scalars=sample)
-        return replace(inputs, weights=None, noise=None, y=predict(self.best.network, *inputs.inputs).double())
+        y = predict(self.best.network, x, point, sample).double()
+        return replace(data, x=x, y=y, point_scalars=point, sample_scalars=sample, weights=None, noise=None)
 
     def _exact(self, samples: Samples, A: Tensor, terms: list[Term], limit: float) -> Together | None:
         law = together(samples, A, terms) if terms else None
@@ -194,7 +196,9 @@ class Written:
 def has_formula(samples: Samples) -> bool:
     """Whether formulas are written for such targets: one tensor of at most two indices, from few enough points."""
     many = samples.set_like and samples.points > LARGE
-    return len(samples.rep.parts) == 1 and samples.rep.parts[0].rank <= 2 and samples.mask is None and not many
+    return (
+        len(samples.rep.parts) == 1 and samples.rep.parts[0].rank <= 2 and samples.mask is None and not many
+    )
 
 
 def shortened(samples: Samples, law: Together) -> Together:

@@ -85,7 +85,7 @@ class _Fit:
         return self.root * (self.y - (self._design(entries, inside) * c[..., None, :]).sum(-1))
 
     def slopes(self, p: Tensor) -> Tensor:
-        """Of the residuals ``(N, components, unknowns)``: each sample has a copy, so that one pass gives those of all."""
+        """Of the residuals ``(N, components, unknowns)``: each sample has a copy, so that one pass serves all."""
         own = p.expand(len(self.y), -1).clone().requires_grad_()
         with torch.enable_grad():
             each = self.residual(own).sum(0)
