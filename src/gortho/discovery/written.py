@@ -1,7 +1,7 @@
 """The law as a formula that predicts: where form and numbers, fitted together, meet all samples to rounding.
 
-A process or a network knows a law where the samples are; a formula that leaves nothing goes on beyond them. It is sought
-without the held-out samples, which then judge it; after the comparison with a process, where that is what tells of it.
+A process or a network knows a law where the samples are; a formula that leaves nothing goes on beyond them. It is
+sought without the held-out samples, which then judge it; and once more where a process tells more of a law.
 """
 
 from __future__ import annotations
