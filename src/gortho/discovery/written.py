@@ -15,11 +15,13 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.clock import Clock
-from gortho.discovery.find import FoundForm
+from gortho.discovery.find import FoundForm, refits_of
 from gortho.discovery.models import squared_errors
+from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import LAW, Fitted, Kind, Parts, build_network, mean_error
 from gortho.discovery.process import has_process
 from gortho.discovery.refits import align_signs
+from gortho.discovery.settings import Settings
 from gortho.discovery.smooth import FEW, Smooth, left_out_error
 from gortho.discovery.twins import WORST, Comparison, with_predictor
 from gortho.forms import QuadraticForm
@@ -48,6 +50,17 @@ FOR_EACH = 1.5
 FAR_LESS = 0.01
 #: A term goes where the others leave at most so many times as much, or this share of the variance, which is rounding.
 MORE, ROUNDING = 1.5, 1e-26
+
+
+def with_law(
+    form: FoundForm, fitted: Fitted, posed: Posed, parts: Parts, settings: Settings, seed: int, clock: Clock
+) -> FoundForm:
+    """Errors of the form as the polynomial has it, or the formula that the law is."""
+    if fitted.kind is Kind.POLYNOMIAL:
+        with clock.stage("refits"):
+            return replace(form, refits=refits_of(fitted, posed, form.search, settings, seed, clock))
+    with clock.stage("formula"):
+        return exact_formula(form, fitted, parts, seed, clock)
 
 
 def exact_formula(form: FoundForm, best: Fitted, parts: Parts, seed: int, clock: Clock) -> FoundForm:
