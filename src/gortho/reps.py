@@ -202,7 +202,7 @@ class TensorRep(Rep):
 
     def with_pairs(self, term: Term, value: torch.Tensor, metric: Metric) -> torch.Tensor:
         """Products of legs ``(..., n, …)`` with the metric at the term's pairs, all indices in their places."""
-        n = len(metric.lower)
+        n = metric.lower.shape[-1]
         for first, second in term.pairs:
             if second < self.up:
                 assert metric.upper is not None

@@ -235,6 +235,14 @@ def test_the_solution_is_the_network(rep, set_like):
 # Projection
 
 
+def test_a_family_that_is_of_no_form_leaves_it_where_it_was():
+    """Multiples of the sum of a set: the slopes are zero, and steps by them were no numbers."""
+    x = normal(50, 3, 3)
+    samples = Samples(x, x.square().sum(1), rep=as_rep("vector"), set_like=True)
+    A = unit_form(torch.diag(torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)))
+    torch.testing.assert_close(Projection(samples, 0, None, 0, degree=0).refine(A, 3).A, A)
+
+
 def test_gauss_newton_goes_downhill_to_the_form():
     made, truth = posed(realistic(5, "normal", "spring", (1, 2)))
     projection = Projection(made.parts.train.rows(slice(0, 600)), 120, soft=0.3)

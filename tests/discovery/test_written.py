@@ -5,18 +5,23 @@ from dataclasses import replace
 import pytest
 import torch
 
+from gortho import QuadraticForm
 from gortho.discovery.clock import Clock
+from gortho.discovery.find import FoundForm
 from gortho.discovery.posed import Posed
-from gortho.discovery.predictor import Kind, mean_error
+from gortho.discovery.predictor import Kind, linear_predictor, mean_error
 from gortho.discovery.process import Process
+from gortho.discovery.search import Search
 from gortho.discovery.smooth import predictor
-from gortho.discovery.written import Written, shortened, terms_of
+from gortho.discovery.targets import Errors
+from gortho.discovery.written import Written, _left_by, exact_formula, has_formula, shortened, terms_of
 from gortho.formulas import Factor, Monomial, Term
 from gortho.formulas.together import together
 from gortho.nn.process import Chart
+from gortho.reps import Vector, as_rep
 from gortho.samples import Samples
 from gortho.samples.door import enter
-from gortho.samples.frame import form_distance
+from gortho.samples.frame import form_distance, unit_form
 from gortho.studies.tasks import o5
 from gortho.training import predict
 
@@ -26,7 +31,9 @@ def written_of(x, y, start, seed=0):
     posed = Posed.of(enter(x, y, "scalar")[0], seed)
     A = posed.frame.form_in(start)
     process = Process.start(posed.parts.train, A, Chart.LENGTHS).refined(60)
-    return posed, Written(predictor(process, 0), posed.parts, seed, Clock(None))
+    best, parts = predictor(process, 0), posed.parts
+    data = Samples.cat([parts.train, parts.validation, parts.held_out])
+    return posed, Written(best, data, _left_by(best, parts), seed, Clock(None))
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +60,7 @@ def test_a_process_of_few_samples_leads_to_the_law_beyond_them(few):
 
 def test_its_error_is_told_by_samples_that_it_was_not_fitted_to(few):
     _, posed, written, law = few
-    one = written.from_training(law)
+    one = written.again(law, posed.parts.train)
     assert one is not None and mean_error(one.network, posed.parts.held_out) < 1e-20
 
 
@@ -79,3 +86,71 @@ def test_terms_that_are_not_needed_go():
     samples = Samples(x, 2 * q)
     law = shortened(samples, together(samples, torch.eye(2, dtype=torch.float64), powers))
     assert [term.monomials for term in law.terms] == [powers[1].monomials]
+
+
+TRUTH = torch.tensor([[1.0, 0.2, 0.0], [0.2, 1.5, 0.3], [0.0, 0.3, 0.8]], dtype=torch.float64)
+
+
+def tensors(output, x):
+    """A law that is no polynomial, and tells its form, for an output."""
+    a, b = x.unbind(1)
+    q = torch.einsum("zi,ij,zj->z", a, TRUTH, a)
+    if output == "vector":
+        return (-q / 2).exp()[:, None] * b + 3 * a
+    if output == "covector":
+        return ((-q / 2).exp()[:, None] * b + 3 * a) @ TRUTH
+    square, metric = a[:, :, None] * a[:, None], torch.linalg.inv(TRUTH)
+    if output == "form":
+        square, metric = TRUTH @ square @ TRUTH, TRUTH
+    return square + (-q / 2).exp()[:, None, None] * metric
+
+
+def found_near(posed, output):
+    """A predictor and refits around a form that is nearly right, in the frame."""
+    generator = torch.Generator().manual_seed(0)
+    shift = 1e-3 * torch.randn(5, 3, 3, dtype=torch.float64, generator=generator)
+    forms = [posed.frame.form_in(TRUTH + s + s.mT) for s in shift]
+    best = linear_predictor(QuadraticForm(forms[0]), posed.parts.train, 0)
+    form = FoundForm(Search(forms[0], Errors.ABSOLUTE, ()), forms[0], torch.stack(forms))
+    return exact_formula(form, best, posed.parts, 0, Clock(None))
+
+
+@pytest.mark.parametrize(
+    ("output", "noise"),
+    [("vector", 0.0), ("covector", 0.0), ("bilinear", 0.0), ("form", 0.0), ("vector", 1e-3)],
+)
+def test_an_exact_law_of_any_output_predicts_and_its_refits_agree(output, noise):
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(400, 2, 3, dtype=torch.float64, generator=generator)
+    y = tensors(output, x)
+    y = y + noise * y.std() * torch.randn(y.shape, dtype=y.dtype, generator=generator)
+    posed = Posed.of(enter(x, y, output)[0], 0)
+    form = found_near(posed, output)
+    if noise:
+        assert form.law is None
+        return
+    law, held = form.law, posed.parts.held_out
+    assert law.kind is Kind.FORMULA and len(terms_of(law.network)) == 2
+    assert mean_error(law.network, held) < 1e-20 * held.variance  # none of them was used
+    truth = posed.frame.form_in(TRUTH)
+    assert all(form_distance(A, truth) < 1e-9 for A in (form.A, *form.refits))
+    values = predict(posed.network_out(law), x)
+    torch.testing.assert_close(values, y, rtol=1e-8, atol=1e-8)
+
+
+def test_what_a_formula_leaves_open_stays_open_in_its_refits():
+    """A law without inner products is exact, and says nothing of a form."""
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(100, 2, 3, dtype=torch.float64, generator=generator)
+    linear = Term((Monomial((), 0, ((1, 0),)),))
+    samples = Samples(x, 2 * x[:, 0], rep=Vector())
+    law = together(samples, TRUTH, [linear])
+    assert law.left < 1e-26
+    torch.testing.assert_close(law.A, unit_form(TRUTH))
+
+
+@pytest.mark.parametrize(("output", "serves"), [("vector", True), ("scalar + vector", False)])
+def test_outputs_of_formulas(output, serves):
+    x = torch.zeros(5, 2, 3, dtype=torch.float64)
+    rep = as_rep(output)
+    assert has_formula(Samples(x, torch.zeros(5, *rep.shape(3)), rep=rep)) is serves

@@ -10,6 +10,7 @@ from gortho.formulas.find import proposals
 from gortho.formulas.fitting import Rows
 from gortho.formulas.network import columns, numbers_inside
 from gortho.formulas.together import together
+from gortho.reps import Scalar
 from gortho.samples import Samples
 from gortho.studies.tasks import o5
 
@@ -53,8 +54,8 @@ def test_a_term_with_slopes_has_the_values_of_the_formula(term):
     samples = Samples(x, x[:, 0, 0], sample_scalars=1.5 + torch.rand(20, 2, dtype=torch.float64))
     expected = Rows.of(samples, Symmetry.of(form), "scalar").q.column(term)
     A, inside = form.matrix, torch.tensor(numbers_inside([term]), dtype=torch.float64)
-    values = columns(x @ A @ x.mT, samples.sample_scalars, [term], inside)
-    np.testing.assert_allclose(values.numpy(), expected, rtol=1e-12)
+    values = columns(x, A, samples.sample_scalars, [term], inside, Scalar())
+    np.testing.assert_allclose(values[..., 0].numpy(), expected, rtol=1e-12)
 
 
 def test_a_form_and_numbers_that_begin_elsewhere_end_at_the_law_to_rounding():

@@ -75,7 +75,7 @@ def answer(
         seen = None if evidence.broken is None else violation(posed, comparison, A)
         ruling = _ruling(evidence, comparison, posed, A, matrices, seen, tolerance, clock)
     notices = [*notices, *_few_notice(evidence, posed), *_how_errors_count(samples, posed, found)]
-    exact = fitted is not None and fitted.kind is Kind.POLYNOMIAL
+    exact = fitted is not None and (form.law is fitted or fitted.kind is Kind.POLYNOMIAL)
     errors = None
     if matrices is not None:
         left = 0.0 if evidence is None else max(0.0, evidence.own_unexplained)
@@ -141,6 +141,8 @@ def _how_errors_count(samples: Samples, posed: Posed, found: Search) -> list[str
 def _draws(posed: Posed, form: FoundForm, fitted: Fitted | None, seed: int) -> Tensor | None:
     """Forms as far from the found one as noise leads; labels have refits alone."""
     if posed.classes or fitted is None or fitted.form.signature.zero:
+        return None
+    if form.law is fitted and fitted.kind is Kind.FORMULA:  # what it leaves is rounding
         return None
     short = fitted.kind is Kind.POLYNOMIAL
     parts = posed.weighted(form.search.errors) if short else posed.parts

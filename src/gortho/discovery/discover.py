@@ -21,7 +21,7 @@ from gortho.discovery.clock import Clock, too_small
 from gortho.discovery.defect import noise_of
 from gortho.discovery.determinants import NOTE as VOLUME
 from gortho.discovery.determinants import looks_like_a_volume
-from gortho.discovery.find import FoundForm, find_form, refits_of
+from gortho.discovery.find import FoundForm, find_form
 from gortho.discovery.gradients import NOTE, looks_like_a_gradient
 from gortho.discovery.large import Survey, allowed
 from gortho.discovery.law import with_formula
@@ -41,7 +41,7 @@ from gortho.discovery.wider.claims import Asked, even_rep
 from gortho.discovery.wider.notes import with_translations
 from gortho.discovery.wider.widen import wanted, widen
 from gortho.discovery.workers import one_thread
-from gortho.discovery.written import smooth_or_written
+from gortho.discovery.written import smooth_or_written, with_law
 from gortho.forms import QuadraticForm
 from gortho.progress import watched
 from gortho.reps import Rep
@@ -262,10 +262,10 @@ def _discover(
             few = 50 if interrupted else steps
             fitted = fitted or fit(QuadraticForm(A), parts, steps=few, progress=watched, **common)
         interrupted |= fitted.ended is Ended.INTERRUPTED
+        if not (interrupted or posed.classes or form.law):
+            form = with_law(form, fitted, posed, parts, settings, seed, clock)
+            fitted = form.law or fitted
         A = fitted.form.matrix
-        if fitted.kind is Kind.POLYNOMIAL and form.law is None and not interrupted:
-            with clock.stage("refits"):  # errors of the form as the polynomial has it
-                form = replace(form, refits=refits_of(fitted, posed, form.search, settings, seed, clock))
         if not interrupted:
             common["progress"] = partial(progress, A=A)
             comparison = _compared(fitted, parts, posed, steps, **common)

@@ -44,7 +44,7 @@ class FoundForm:
     search: Search
     A: Tensor  # the best estimate: where the search ended, or the form of an exact law
     refits: Tensor | None = None
-    law: Fitted | None = None  # the short polynomial that the law is, where it is one
+    law: Fitted | None = None  # the short polynomial or formula that the law is, where it is one
     spectral: SpectralForm | None = None
 
     @property

@@ -88,7 +88,8 @@ def build_network(form: QuadraticForm | None, output: Any, options: dict[str, An
         scalars = net.points * net.point_scalars + net.sample_scalars
         net.coefficients = ProcessCoefficients(net.points, scalars, n=net.n, **process)
     if formula is not None:
-        net.coefficients = FormulaCoefficients(formula, net.n)
+        net.double()  # and its A⁻¹
+        net.coefficients = FormulaCoefficients(formula, net.rep.parts[0], net.form.metric(), net.n)
     return net.double().eval()
 
 

@@ -151,6 +151,8 @@ class Projection:
                 break
             J, across = self.jacobian(at)
             H, g = J.mT @ J, J.mT @ at.residual
+            if not float(H.diagonal().max()) > 0:  # the family is of no form, as that of multiples of a sum
+                break
             scale = H.diagonal().clamp_min(1e-12 * float(H.diagonal().max()) + 1e-300)
             for _ in range(TRIES):
                 step = torch.linalg.solve(H + damping * torch.diag(scale), g)

@@ -1,22 +1,29 @@
 """The law as a formula that predicts: where form and numbers, fitted together, meet all samples to rounding.
 
-A process or a network knows a law where the samples are; a formula that leaves nothing goes on beyond them. It comes
-after the comparison that the verdict rests on, as a process does.
+A process or a network knows a law where the samples are; a formula that leaves nothing goes on beyond them. It is
+sought without the held-out samples, which then judge it; and once more where a process tells more of a law.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import chain
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from gortho.discovery.clock import Clock
+from gortho.discovery.find import FoundForm, refits_of
+from gortho.discovery.models import squared_errors
+from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import LAW, Fitted, Kind, Parts, build_network, mean_error
 from gortho.discovery.process import has_process
+from gortho.discovery.refits import align_signs
+from gortho.discovery.settings import Settings
 from gortho.discovery.smooth import FEW, Smooth, left_out_error
-from gortho.discovery.twins import Comparison, with_predictor
+from gortho.discovery.twins import WORST, Comparison, with_predictor
 from gortho.forms import QuadraticForm
 from gortho.formulas import Problem
 from gortho.formulas.find import proposals
@@ -24,15 +31,17 @@ from gortho.formulas.network import FormulaCoefficients
 from gortho.formulas.together import Together, together
 from gortho.formulas.values import Term
 from gortho.nn.exact import EquivariantNet
+from gortho.nn.sets import LARGE
 from gortho.samples.values import Samples
 from gortho.stored import stored
 from gortho.symmetry import Symmetry
 from gortho.training import predict
 
-#: A predictor that leaves more than this share of new samples is too far from a law, or noise is: of many, of few.
-CLOSE = (1e-4, 1e-2)
-#: Terms are chosen by what the predictor says of so many samples, too, so many times: of many, of few.
-TAUGHT, DRAWS = 150, (1, 3)
+#: A predictor that leaves more than this share of new samples is too far from a law, or noise is.
+CLOSE = 1e-2
+#: Terms are chosen by what the predictor says of so many samples, too, so many times: of few; of many, where it leaves
+#: less than this share.
+TAUGHT, DRAWS, KNOWS = 150, 3, 1e-4
 #: Rows that terms are chosen by and fitted to, at most.
 ROWS = 1_500
 #: Samples for each number that is fitted, at least: the formula is met by those that are left over.
@@ -41,6 +50,35 @@ FOR_EACH = 1.5
 FAR_LESS = 0.01
 #: A term goes where the others leave at most so many times as much, or this share of the variance, which is rounding.
 MORE, ROUNDING = 1.5, 1e-26
+
+
+def with_law(
+    form: FoundForm, fitted: Fitted, posed: Posed, parts: Parts, settings: Settings, seed: int, clock: Clock
+) -> FoundForm:
+    """Errors of the form as the polynomial has it, or the formula that the law is."""
+    if fitted.kind is Kind.POLYNOMIAL:
+        with clock.stage("refits"):
+            return replace(form, refits=refits_of(fitted, posed, form.search, settings, seed, clock))
+    with clock.stage("formula"):
+        return exact_formula(form, fitted, parts, seed, clock)
+
+
+def exact_formula(form: FoundForm, best: Fitted, parts: Parts, seed: int, clock: Clock) -> FoundForm:
+    """The form with the formula that the law is, and its refits, if it is one: held-out samples can then judge it.
+
+    Few samples of numbers wait for a process, which tells more of them.
+    """
+    data, held = Samples.cat([parts.train, parts.validation]), parts.validation
+    if len(data) <= FEW and has_process(data):
+        return form
+    errors = np.sort(squared_errors(predict(best.network, *held.inputs), held))
+    usual = errors[: len(errors) - math.ceil(WORST * len(errors))]  # an edge of the data hides no law
+    written = Written(best, data, float(usual.mean()), seed, clock)
+    law = written.fitted()
+    if law is None:
+        return form
+    starts = [] if form.refits is None else [law.form.matrix, *written.refits(law, form.refits[1:])]
+    return replace(form, A=law.form.matrix, law=law, refits=torch.stack(starts) if starts else None)
 
 
 def smooth_or_written(
@@ -54,38 +92,45 @@ def smooth_or_written(
     one = smooth.fitted()
     if one is not None:
         comparison = with_predictor(comparison, one, parts)
-    written = Written(one or fitted, parts, seed, clock)
-    law = written.fitted()
+    data = Samples.cat([parts.train, parts.validation, parts.held_out])
+    law, best = None, one or fitted
+    if has_process(data):
+        law = Written(best, data, _left_by(best, parts), seed, clock).fitted()
     if law is None:
-        fitted = smooth.from_all(one) or fitted
-        if len(written.data) <= FEW:  # all together they tell a form that is nearer
-            written = Written(fitted, parts, seed, clock)
-            law = written.fitted()
+        fitted = best = smooth.from_all(one) or fitted
+        if len(data) <= FEW and has_process(data):  # all together they tell a form that is nearer
+            law = Written(best, data, _left_by(best, parts), seed, clock).fitted()
     if law is None:
         return fitted, comparison
-    told = written.from_training(law)
+    told = Written(best, data, 0.0, seed, clock).again(law, parts.train)
     return law, comparison if told is None else with_predictor(comparison, told, parts)
 
 
-class Written:
-    """A formula in the place of a predictor, in the frame."""
+def _left_by(best: Fitted, parts: Parts) -> float:
+    """The error of a predictor at samples that are new to it."""
+    return mean_error(best.network, parts.held_out) if best.process is None else left_out_error(best.process)
 
-    def __init__(self, best: Fitted, parts: Parts, seed: int, clock: Clock):
-        self.best, self.parts, self.seed, self.clock = best, parts, seed, clock
-        self.data = Samples.cat([parts.train, parts.validation, parts.held_out])
+
+class Written:
+    """A formula in the place of a predictor that leaves so much of new samples, from these samples, in the frame."""
+
+    def __init__(self, best: Fitted, data: Samples, left: float, seed: int, clock: Clock):
+        self.best, self.data, self.left, self.seed, self.clock = best, data, left, seed, clock
         self.variance = max(self.data.variance, 1e-300)
+        self.most = max(1, ROWS // data.y[0].numel())
 
     def fitted(self) -> Fitted | None:
         """The formula and its form from all samples, if it is exact and far better than the best so far."""
-        if not has_process(self.data) or self.best.form.signature.zero or self.clock.over():
+        if not has_formula(self.data) or self.best.form.signature.zero or self.clock.over():
             return None
-        share = self._left_by_best() / self.variance
+        share = self.left / self.variance
         few = len(self.data) <= FEW
-        if not 0 < share < CLOSE[few] or (share < LAW and self.best.kind in (Kind.POLYNOMIAL, Kind.TERMS)):
+        if not 0 < share < CLOSE or (share < LAW and self.best.kind in (Kind.POLYNOMIAL, Kind.TERMS)):
             return None
-        some, limit = self.data.rows(slice(0, ROWS)), min(LAW, FAR_LESS * share)
+        some, limit = self.data.rows(slice(0, self.most)), min(LAW, FAR_LESS * share)
         # A draw may mislead the choice of terms, but no formula is exact by chance.
-        taught = (self._taught(self.seed + k) for k in range(DRAWS[few]))
+        draws = DRAWS if few else int(share < KNOWS)
+        taught = (self._taught(self.seed + k) for k in range(draws))
         shown = taught if few else chain([some], taught)
         for terms in chain.from_iterable(proposals(self._problem(samples)) for samples in shown):
             if self.clock.over():
@@ -109,15 +154,8 @@ class Written:
 
         x = torch.stack([drawn(data.x[:, i]) for i in range(data.points)], 1)
         point, sample = (None if s is None else drawn(s) for s in (data.point_scalars, data.sample_scalars))
-        inputs = Samples(x, x[:, 0, 0], point_scalars=point, sample_scalars=sample)
-        return replace(inputs, y=predict(self.best.network, *inputs.inputs).double())
-
-    def _left_by_best(self) -> float:
-        """The error of the best so far at samples that are new to it."""
-        process = self.best.process
-        return (
-            mean_error(self.best.network, self.parts.held_out) if process is None else left_out_error(process)
-        )
+        y = predict(self.best.network, x, point, sample).double()
+        return replace(data, x=x, y=y, point_scalars=point, sample_scalars=sample, weights=None, noise=None)
 
     def _exact(self, samples: Samples, A: Tensor, terms: list[Term], limit: float) -> Together | None:
         law = together(samples, A, terms) if terms else None
@@ -128,11 +166,22 @@ class Written:
         same = form.signature == self.best.form.signature and float((form.matrix * law.A).sum()) > 0
         return law if same and len(samples) >= FOR_EACH * law.unknowns else None
 
-    def from_training(self, whole: Fitted) -> Fitted | None:
-        """The same formula from the training samples alone, whose errors elsewhere can be told."""
-        few = self.parts.train.rows(slice(0, ROWS))
+    def again(self, whole: Fitted, samples: Samples) -> Fitted | None:
+        """The same formula from other samples, such as those of training, whose errors elsewhere can be told."""
+        few = samples.rows(slice(0, self.most))
         law = self._exact(few, whole.form.matrix, list(terms_of(whole.network)), LAW)
         return None if law is None else self._predictor(law)
+
+    def refits(self, whole: Fitted, starts: Tensor) -> list[Tensor]:
+        """The form from samples with random weights, from other estimates on: what the law leaves open stays apart."""
+        some, generator = self.data.rows(slice(0, self.most)), torch.Generator().manual_seed(self.seed)
+        found = []
+        for A in align_signs(starts, whole.form.matrix):
+            drawn = -torch.rand(len(some), dtype=torch.float64, generator=generator).clamp_min(1e-12).log()
+            weights = drawn if some.weights is None else drawn * some.weights
+            law = together(replace(some, weights=weights), A, terms_of(whole.network))
+            found.append(A if law is None else law.A)
+        return found
 
     def _problem(self, samples: Samples) -> Problem:
         net = self.best.network
@@ -141,7 +190,7 @@ class Written:
             samples,
             samples,
             Symmetry.of(self.best.form),
-            "scalar",
+            repr(samples.rep),
             lambda some: predict(net, *some.inputs).double().numpy(),
         )
 
@@ -155,6 +204,14 @@ class Written:
             "formula": [stored(term) for term in law.terms],
         }
         return Fitted(form, build_network(form, self.data.rep, options), Kind.FORMULA, options)
+
+
+def has_formula(samples: Samples) -> bool:
+    """Whether formulas are written for such targets: one tensor of at most two indices, from few enough points."""
+    many = samples.set_like and samples.points > LARGE
+    return (
+        len(samples.rep.parts) == 1 and samples.rep.parts[0].rank <= 2 and samples.mask is None and not many
+    )
 
 
 def shortened(samples: Samples, law: Together) -> Together:

@@ -1,4 +1,4 @@
-"""A formula as the coefficient of a network with a number for an output: what is printed then predicts, too."""
+"""A formula as the coefficients of a network: what is printed then predicts, too."""
 
 from __future__ import annotations
 
@@ -9,27 +9,45 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gortho.formulas.values import FUNCTIONS, Factor, Term, Weights
+from gortho.formulas.values import FUNCTIONS, Factor, Monomial, Term, Weights
+from gortho.reps import TensorRep
 from gortho.stored import restored
+from gortho.terms import Metric
 
 
-def columns(gram: Tensor, scalars: Tensor, terms: Sequence[Term], shapes: Tensor) -> Tensor:
-    """The terms without their coefficients ``(N, terms)``, of inner products ``(N, p, p)`` and scalars ``(N, s)``.
+def columns(
+    x: Tensor, A: Tensor, scalars: Tensor, terms: Sequence[Term], shapes: Tensor, rep: TensorRep
+) -> Tensor:
+    """The terms without their coefficients ``(N, components, terms)``, of vectors ``(N, p, n)``, scalars ``(N, s)``.
 
-    ``shapes`` are the numbers inside, one term's after another's, of all samples ``(s,)`` or of each ``(N, s)``.
+    The form and ``shapes``, the numbers inside, one term's after another's, are those of all samples or of each
+    ``(N, n, n)``, ``(N, s)``.
     """
-    found, inside = [], list(shapes.unbind(-1))
-    for term in terms:
+    lowered = x @ A
+    metric, ways = Metric(A, torch.linalg.inv(A) if rep.up > 1 else None), rep.terms()
+    totals: list[Any] = [0.0] * len(terms)
+    for place, monomial, value in _values(lowered @ x.mT, scalars, terms, shapes):
+        way = ways[monomial.term]
+        for position, weights in zip(way.legs, monomial.legs):
+            leg = torch.einsum("zin,i->zn", x if position < rep.up else lowered, x.new_tensor(weights))
+            value = value[..., None] * leg.reshape(len(leg), *(1,) * (value.ndim - 1), -1)
+        totals[place] = totals[place] + rep.with_pairs(way, value, metric).reshape(len(x), -1)
+    return torch.stack(totals, 2)
+
+
+def _values(
+    gram: Tensor, scalars: Tensor, terms: Sequence[Term], shapes: Tensor
+) -> Iterator[tuple[int, Monomial, Tensor]]:
+    """The products of the terms, each with the place of its term and the value of its factors ``(N,)``."""
+    inside = list(shapes.unbind(-1))
+    for place, term in enumerate(terms):
         count = len(term.shapes)
         own, inside = inside[:count], inside[count:]
-        total = torch.zeros_like(gram[:, 0, 0])
         for monomial in term.monomials:
-            given, value = iter(own), torch.ones_like(total)
+            given, value = iter(own), torch.ones_like(gram[:, 0, 0])
             for factor in monomial.factors:
                 value = value * _factor(factor, gram, scalars, given)
-            total = total + value
-        found.append(total)
-    return torch.stack(found, 1)
+            yield place, monomial, value
 
 
 def numbers_inside(terms: Sequence[Term]) -> list[float]:
@@ -64,18 +82,22 @@ def _factor(f: Factor, gram: Tensor, scalars: Tensor, shapes: Iterator[Tensor]) 
 
 
 class FormulaCoefficients(nn.Module):
-    """The values of a formula, as the coefficient of a scalar output.
+    """The values of a formula, as the coefficients of an output without ε.
 
     Args:
         terms: its terms, as `stored` writes them.
+        rep: the output.
+        metric: that which outputs are assembled with; its A⁻¹ has a size of its own.
         n: dimension of the vectors; networks hand over Gram matrices divided by √n.
     """
 
     shapes: Tensor
 
-    def __init__(self, terms: Sequence[Any], n: int):
+    def __init__(self, terms: Sequence[Any], rep: TensorRep, metric: Metric, n: int):
         super().__init__()
-        self.terms, self.root = [restored(term, Term) for term in terms], n**0.5
+        self.terms, self.root, self.ways = [restored(term, Term) for term in terms], n**0.5, rep.terms()
+        size = 1.0 if metric.upper is None else float((metric.lower @ metric.upper).trace()) / n
+        self.sizes = [size ** -sum(b < rep.up for _, b in way.pairs) for way in self.ways]
         given = ([term.coefficient for term in self.terms], numbers_inside(self.terms))
         weights, shapes = (torch.tensor(numbers, dtype=torch.float64) for numbers in given)
         self.weights = nn.Parameter(weights)
@@ -86,4 +108,11 @@ class FormulaCoefficients(nn.Module):
     ) -> list[list[Tensor]]:
         given = [s.flatten(1) for s in (point_scalars, sample_scalars) if s is not None]
         scalars = torch.cat(given, 1) if given else gram.new_zeros(len(gram), 0)
-        return [[columns(gram * self.root, scalars, self.terms, self.shapes) @ self.weights]]
+        points = gram.shape[1]
+        found = [gram.new_zeros(len(gram), *(points,) * len(way.legs)) for way in self.ways]
+        for place, monomial, value in _values(gram * self.root, scalars, self.terms, self.shapes):
+            value = value * self.weights[place] * self.sizes[monomial.term]
+            for weights in monomial.legs:
+                value = value[..., None] * gram.new_tensor(weights)
+            found[monomial.term] = found[monomial.term] + value
+        return [found]

@@ -41,9 +41,8 @@ class Together:
         """Mean squares of the terms."""
         c = self.A.new_tensor([term.coefficient for term in self.terms])
         inside = self.A.new_tensor(numbers_inside(self.terms))
-        gram = samples.x @ self.A @ samples.x.mT
-        values = c * columns(gram, scalars_of(samples), self.terms, inside)
-        return values.square().mean(0).tolist()
+        made = columns(samples.x, self.A, scalars_of(samples), self.terms, inside, samples.rep.parts[0])
+        return (c * made).square().mean((0, 1)).tolist()
 
 
 def scalars_of(samples: Samples) -> Tensor:
@@ -56,10 +55,10 @@ class _Fit:
     """Residuals of samples as a function of one vector: the form's entries, numbers inside, coefficients."""
 
     def __init__(self, samples: Samples, terms: Sequence[Term]):
-        self.x, self.y, self.terms = samples.x, samples.y, terms
-        self.scalars = scalars_of(samples)
-        w = torch.ones_like(self.y) if samples.weights is None else samples.weights
-        self.root = (w / w.mean()).sqrt()
+        self.x, self.y, self.terms = samples.x, samples.y.reshape(len(samples), -1), terms
+        self.scalars, self.rep = scalars_of(samples), samples.rep.parts[0]
+        w = torch.ones_like(self.y[:, 0]) if samples.weights is None else samples.weights
+        self.root = (w / w.mean()).sqrt()[:, None]
         self.upper = torch.triu_indices(samples.n, samples.n)
         self.sizes = [self.upper.shape[1], len(numbers_inside(terms)), len(terms)]
 
@@ -68,7 +67,7 @@ class _Fit:
         doubled = (2 * A - torch.diag(A.diagonal()))[self.upper[0], self.upper[1]]
         rest = torch.cat([doubled, A.new_tensor(numbers_inside(self.terms))])
         design = self._design(*torch.cat([rest, rest.new_zeros(len(self.terms))]).split(self.sizes)[:2])
-        return torch.cat([rest, _least_squares(self.root[:, None] * design, self.root * self.y)])
+        return torch.cat([rest, _least_squares(self.root[..., None] * design, self.root * self.y)])
 
     def form(self, entries: Tensor) -> Tensor:
         """Forms ``(..., n, n)`` of entries."""
@@ -78,19 +77,20 @@ class _Fit:
 
     def _design(self, entries: Tensor, inside: Tensor) -> Tensor:
         """The columns of the terms; entries and numbers inside may be those of each sample."""
-        return columns(self.x @ self.form(entries) @ self.x.mT, self.scalars, self.terms, inside)
+        return columns(self.x, self.form(entries), self.scalars, self.terms, inside, self.rep)
 
     def residual(self, p: Tensor) -> Tensor:
-        """What is left of the targets."""
+        """What is left of the targets ``(N, components)``."""
         entries, inside, c = p.split(self.sizes, -1)
-        return self.root * (self.y - (self._design(entries, inside) * c).sum(1))
+        return self.root * (self.y - (self._design(entries, inside) * c[..., None, :]).sum(-1))
 
     def slopes(self, p: Tensor) -> Tensor:
-        """Of the residuals ``(N, unknowns)``: each sample has a copy of its own, so that one pass gives all."""
+        """Of the residuals ``(N, components, unknowns)``: each sample has a copy, so that one pass serves all."""
         own = p.expand(len(self.y), -1).clone().requires_grad_()
         with torch.enable_grad():
-            (J,) = torch.autograd.grad(self.residual(own).sum(), own)
-        return J
+            each = self.residual(own).sum(0)
+            rows = [torch.autograd.grad(one, own, retain_graph=True)[0] for one in each]
+        return torch.stack(rows, 1)
 
 
 def together(samples: Samples, A: Tensor, terms: Sequence[Term]) -> Together | None:
@@ -122,6 +122,7 @@ def together(samples: Samples, A: Tensor, terms: Sequence[Term]) -> Together | N
 
 def _least_squares(J: Tensor, r: Tensor) -> Tensor:
     """The shortest solution, with columns of any size; not numbers where the columns are none."""
+    J, r = J.flatten(0, -2), r.flatten()
     if not bool(torch.isfinite(J).all()):
         return torch.full_like(J[0], math.nan)
     size = J.norm(dim=0)
