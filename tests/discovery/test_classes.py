@@ -1,6 +1,7 @@
 """Classes: their form in a hidden frame, refusals, probabilities that no group element changes."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from scipy.stats import t
 import gortho
 from gortho import QuadraticForm, Settings, Verdict
 from gortho.discovery.classes import LEAST_PROBABILITY, entropy, frequencies, log_losses
+from gortho.discovery.defect import class_defect
 from gortho.discovery.likelihood import Logistic, likelihood_refits, most_likely
 from gortho.discovery.posed import Posed
 from gortho.discovery.search import Restart, Search
@@ -321,3 +323,11 @@ def test_log_losses_and_probabilities_have_the_same_least(three, monkeypatch):
     p = found.predict_proba(x)
     assert p.sum(1) == pytest.approx(1.0) and p.min() == pytest.approx(LEAST_PROBABILITY, rel=1e-5)
     assert -np.log([p[0, 1], p[1, 0]]) == pytest.approx(losses, rel=1e-5)
+
+
+@pytest.mark.parametrize("held_out", [66, 6600])
+def test_few_labels_promise_no_exact_symmetry(held_out):
+    alike = Measured(0.2, 0.05, 0.2, 0.0, 0.0, 0.5)  # a free model that has learnt nothing beside the twin
+    found = class_defect(alike, False, held_out, 2)
+    # A difference of t² / 2N in the mean log loss is what chance does to the likelihood of N labels.
+    assert found.low == 0 and found.high == pytest.approx(1.96**2 / (2 * held_out) / math.log(2) / 0.8)

@@ -101,14 +101,15 @@ def defect(m: Measured, noise: Noise | None, broken: bool) -> Defect:
     return Defect(min(low / law, 1.0), min(max(left, low) / law, 1.0), noise)
 
 
-def class_defect(m: Measured, broken: bool) -> Defect:
+def class_defect(m: Measured, broken: bool, held_out: int, classes: int) -> Defect:
     """The same for classes, of the log loss that the best model gains over class frequencies.
 
     What labels leave open is mostly chance, of which nobody knows the share: the upper end is what held-out samples
-    show of the free models' gain, so far as these resolve it.
+    show of the free models' gain, and never below what so many labels can tell by their likelihood, t² / 2N.
     """
     known = max(1 - min(m.unexplained, m.free_unexplained), 1e-3)
-    high = max(m.gain, 0.0) + TWO_SIDED * m.gain_error
+    resolved = TWO_SIDED**2 / (2 * max(held_out, 1) * math.log(max(classes, 2)))
+    high = max(max(m.gain, 0.0) + TWO_SIDED * m.gain_error, resolved)
     low = CERTAIN_SHARE * max(0.0, m.gain - TWO_SIDED * m.gain_error) if broken else 0.0
     explained = "log loss that is explained"
     return Defect(min(low / known, 1.0), min(max(high, low) / known, 1.0), measure=explained)

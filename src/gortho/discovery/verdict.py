@@ -146,7 +146,8 @@ class Evidence:
         """How exactly the law keeps the form (M14), for targets with indices in the frame and in given coordinates."""
         broken = self.broken
         if self.classes:
-            return class_defect(self.everyone if broken is None else broken, broken is not None)
+            m = self.everyone if broken is None else broken
+            return class_defect(m, broken is not None, self.held_out, self.classes)
         seen = [self.typical if broken is None else broken, *([] if self.given is None else [self.given])]
         ends = [defect(m, self.noise, broken is not None) for m in seen]
         return Defect(min(d.low for d in ends), max(d.high for d in ends), self.noise)
