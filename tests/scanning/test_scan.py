@@ -298,7 +298,9 @@ def test_kill_and_go_on(tmp_path):
     while any(Path(f"/proc/{pid}").exists() for pid in workers):
         time.sleep(0.1)
     options = ONLY | {"settings": TINY, "dropna": True}
-    again = gortho.scan(tmp_path / "many.csv", "a,b", "length,gap,few", out=tmp_path / "out", workers=1, **options)
+    again = gortho.scan(
+        tmp_path / "many.csv", "a,b", "length,gap,few", out=tmp_path / "out", workers=1, **options
+    )
     after = rows.read_text().splitlines()
     assert after[: len(before)] == before and len(after) == 3
     assert len({json.loads(line)["target"] for line in after}) == 3 and "3 FOUND" in str(again)
