@@ -36,9 +36,7 @@ def plain():
     return gortho.discover(x, y, settings=SMALL)
 
 
-@pytest.mark.parametrize(
-    "x_unit, y_unit", [(2.0**-500, 2.0**500), (2.0**500, 2.0**-500), (2.0**990, 2.0**990)]
-)
+@pytest.mark.parametrize("x_unit, y_unit", [(2.0**-500, 2.0**500), (2.0**990, 2.0**990)])
 def test_numbers_of_any_size_give_the_same_answer(plain, x_unit, y_unit):
     x, y = law()
     found = gortho.discover(x * x_unit, y * y_unit, settings=SMALL)
@@ -61,8 +59,7 @@ def test_decimal_sizes_with_outputs_that_transform(unit, output):
     assert np.median(np.square(error)) < 1e-3 * value.var()  # a few at the edge may be far off
 
 
-@pytest.mark.parametrize("unit", [1e-150, pytest.param(1e150, marks=pytest.mark.slow), 1e300])
-@pytest.mark.parametrize("form", ["learn", "minkowski"])
+@pytest.mark.parametrize(("unit", "form"), [(1e-150, "learn"), (1e300, "minkowski")])
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_estimators_with_numbers_of_any_size(unit, form):
     x, y = law(300)
@@ -134,13 +131,13 @@ def test_estimators_keep_to_the_names_of_features():
 
 def test_a_time_budget_thins_the_samples_once(tmp_path, monkeypatch):
     x, y = law(3_000)
-    found = gortho.discover(x, y, settings=TINY, time_budget=1)
+    found = gortho.discover(x, y, settings=TINY, look_for="O", time_budget=1)
     assert found.provenance.samples == 1_000
     assert [n for n in found.notices if "subset" in n] == [
         "a random subset of 1000 of the 3000 rows is used (seed 0): the time budget is not enough for more"
     ]
     assert "the search has 1 s of the time budget, which is below the minimum, about 3 s" in found.notices
-    enough = gortho.discover(x[:900], y[:900], settings=TINY, time_budget=30)
+    enough = gortho.discover(x[:900], y[:900], settings=TINY, look_for="O", time_budget=30)
     assert enough.provenance.samples == 900 and not any("time budget" in n for n in enough.notices)
     np.savez(tmp_path / "a.npz", X=x, y=y)
     monkeypatch.setitem(cli.EFFORTS, "quick", vars(TINY) | {"workers": None})
@@ -149,7 +146,16 @@ def test_a_time_budget_thins_the_samples_once(tmp_path, monkeypatch):
         ("--time-budget", 1_000, "time budget"),
         ("--max-samples", 700, "--max-samples"),
     ):
-        arguments = ["discover", str(tmp_path / "a.npz"), "--effort", "quick", "--json", option]
+        arguments = [
+            "discover",
+            str(tmp_path / "a.npz"),
+            "--effort",
+            "quick",
+            "--look-for",
+            "O",
+            "--json",
+            option,
+        ]
         arguments.append("1" if option == "--time-budget" else str(count))
         content = json.loads(CliRunner().invoke(cli.main, arguments).stdout)
         (notice,) = [notice for notice in content["notices"] if "subset" in notice]
@@ -161,7 +167,8 @@ def test_the_predictor_shows_its_progress():
     x, _ = law(300)
     shares = []
     y = np.sin(3 * x[:, 0] ** 2 - 3 * x[:, 1] ** 2) + x[:, 2]  # no short polynomial
-    gortho.discover(x, y, settings=TINY, watch=lambda stage, share, line: shares.append((stage, share)))
+    watch = lambda stage, share, line: shares.append((stage, share))  # noqa: E731
+    gortho.discover(x, y, settings=TINY, look_for="O", watch=watch)
     moved = [share for stage, share in shares if stage == "predictor"]
     assert len(set(moved)) > 8 and moved == sorted(moved)
 
@@ -239,7 +246,7 @@ def test_pandas_gives_no_warnings():
     frame, series = pd.DataFrame(x, columns=["E", "px", "py"]), pd.Series(y)
     EquivariantRegressor(form="minkowski", epochs=2, random_state=0).fit(frame, series).predict(frame)
     InvariantClassifier(form="minkowski", epochs=2, random_state=0).fit(frame, series > 0).predict(frame)
-    found = gortho.discover(frame.astype("Float64"), series.astype("Float64"), settings=TINY)
+    found = gortho.discover(frame.astype("Float64"), series.astype("Float64"), settings=TINY, look_for="O")
     assert found.names == ("E", "px", "py")
 
 
@@ -345,7 +352,7 @@ def test_weighted_errors_are_printed_weighted():
     rng = np.random.default_rng(5)
     poor = rng.random(len(x)) < 0.5
     y = y + np.where(poor, 1.0, 0.0) * rng.normal(size=len(x))
-    found = gortho.discover(x, y, sample_weight=np.where(poor, 1e-2, 1.0), settings=SMALL)
+    found = gortho.discover(x, y, sample_weight=np.where(poor, 1e-2, 1.0), settings=SMALL, look_for="O")
     assert found.peers[0].relative_mse < 0.15
     assert any("means by the weights" in notice for notice in found.notices)
 

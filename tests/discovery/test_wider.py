@@ -345,7 +345,7 @@ def _bars_hold(found, task):
     ("kind", "told"), [("frames", [0, 1]), pytest.param("frames force", None, marks=pytest.mark.slow)]
 )
 def test_spaces_that_move_together(kind, told, tmp_path):
-    task = broken(kind, 1, samples=1_200)
+    task = broken(kind, 1, samples=1_200 if told is None else 500)
     found = discovered(task, spaces=told, look_for=["spaces"])
     truth = task.symmetry
     assert found.verdict is Verdict.FOUND and str(found.symmetry) == str(truth) and found.symmetry.linked
@@ -362,9 +362,10 @@ def test_spaces_that_move_together(kind, told, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_formulas_of_spaces_that_move_together():
     """⟨x1, x2⟩ and ⟨x1, x1⟩ in the frame of x1, and the same in sympy."""
-    task = broken("frames", 2, samples=600)
+    task = broken("frames", 2, samples=250)
     s = task.symmetry
     moved = torch.einsum("zia,iba->zib", task.x, s.frames)
     A = s.form.matrix
@@ -405,7 +406,7 @@ def test_a_product_of_two_spaces_leaves_the_form_open():
 
 
 def test_spaces_of_different_dimension(tmp_path):
-    task = broken("dimensions", 1, samples=1_200)
+    task = broken("dimensions", 1, samples=600)
     found = discovered(task)
     assert found.verdict is Verdict.FOUND and found.group_name == "O(3) × O(1,1)"
     assert str(found.symmetry) == str(task.symmetry) and [form.n for form in found.forms] == [3, 2]
@@ -446,7 +447,7 @@ def test_modified_inertia_to_rounding():
 
 @pytest.fixture(scope="module")
 def symplectic():
-    task = broken("symplectic", 1, samples=1_500)
+    task = broken("symplectic", 1, samples=600)
     return task, discovered(task, look_for=["skew"])
 
 
@@ -481,7 +482,7 @@ def test_a_symplectic_law_is_kept_and_shown(symplectic, tmp_path):
 
 def test_a_hermitian_law_is_unitary():
     """y = (1 + q/2) Kx, the phase that a nonlinear wave equation turns: exact, with one vector."""
-    x, M = normal(500, 1, 4), torch.eye(4, dtype=torch.float64) + 0.3 * normal(4, 4, seed=3)
+    x, M = normal(200, 1, 4), torch.eye(4, dtype=torch.float64) + 0.3 * normal(4, 4, seed=3)
     q, p = x[:, 0].chunk(2, 1)
     y = (1 + 0.5 * x[:, 0].square().sum(1))[:, None] * torch.cat([p, -q], 1)
     found = gortho.discover(x @ M.mT, y @ M.mT, "vector", settings=SMALL, look_for=["skew"])
@@ -526,7 +527,7 @@ def test_hermitian_starts_are_compatible():
 
 
 def test_what_has_no_symmetry_stays_none():
-    x = normal(900, 3)
+    x = normal(400, 3)
     y = torch.tanh(x[:, 0] + 2 * x[:, 1]) + torch.sin(2 * x[:, 2]) * x[:, 0] + 0.5 * x[:, 1].abs()
     found = gortho.discover(x, y, settings=SMALL)
     assert found.verdict is Verdict.NONE and found.wider is None and found.symmetry is None
@@ -535,7 +536,7 @@ def test_what_has_no_symmetry_stays_none():
 
 
 def test_only_what_is_asked_for_is_looked_for():
-    task = broken("well", 2, samples=500)
+    task = broken("well", 2, samples=250)
     found = discovered(task, look_for="O")
     assert found.verdict is Verdict.NONE and not any("wider" in notice for notice in found.notices)
     left_open = cut_short(found, 12.0)  # nothing is denied before all symmetries were tried
@@ -545,7 +546,7 @@ def test_only_what_is_asked_for_is_looked_for():
 
 
 def test_a_time_budget_comes_first():
-    task = broken("well", 2, samples=500)
+    task = broken("well", 2, samples=250)
     found = discovered(task, time_budget=0.1)
     assert found.wider is None and NO_TIME in found.notices
 
@@ -560,7 +561,7 @@ def test_plain_forms_are_plain():
 
 
 def test_laws_of_differences_are_noted():
-    x = normal(500, 2, 3) + 1
+    x = normal(200, 2, 3) + 1
     notes = [
         gortho.discover(x, y, settings=SMALL).notices
         for y in ((x[:, 0] - x[:, 1]).square().sum(1), (x[:, 0] - 0.8 * x[:, 1]).square().sum(1))
@@ -583,8 +584,10 @@ def test_null_vectors_tell_nothing_of_translations():
     assert translations(A, Samples(heavy, ((apart @ A) * apart).sum(1), as_rep("scalar")), 0)
 
 
-def test_options_of_the_command_line(tmp_path):
-    task = broken("torque", 1, samples=300)
+def test_options_of_the_command_line(tmp_path, monkeypatch):
+    effort = {name: value for name, value in vars(SMALL).items() if name != "workers"}
+    monkeypatch.setitem(cli.EFFORTS, "quick", effort)
+    task = broken("torque", 1, samples=120)
     np.savez(tmp_path / "data.npz", X=task.x.numpy(), y=task.y.numpy())
     call = [
         "discover",
@@ -621,7 +624,8 @@ def test_pairs_of_forms_without_a_group_explain_nothing():
     assert view.solve(claim.join(torch.stack([torch.eye(4, dtype=torch.float64), omega]))).criterion < 10
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(7000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 7000])
 def test_forms_of_spaces_are_found_from_wrong_signatures(seed):
     """The law is even in q = u² - v², which looks like a definite form from afar."""
     task = broken("dimensions", seed, samples=1_200)

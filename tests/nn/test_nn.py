@@ -307,15 +307,23 @@ def test_moment_of_inertia_with_the_form_known():
 
 # Compilers and batching
 
-BACKEND = "inductor" if shutil.which("g++") or shutil.which("clang++") else "aot_eager"
+COMPILER = shutil.which("g++") or shutil.which("clang++")
+BACKENDS = [
+    "aot_eager",
+    pytest.param(
+        "inductor",
+        marks=[pytest.mark.slow, pytest.mark.skipif(not COMPILER, reason="needs a compiler of C++")],
+    ),
+]
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("kind", EXACT)
-def test_compiled_agrees_with_eager(kind):
+def test_compiled_agrees_with_eager(kind, backend):
     net, x = make(kind, output="bilinear", point_scalars=1, depth=1), normal(6, 3, 4)
     scalars = normal(6, 3, 1, seed=1)
     torch.compiler.reset()
-    compiled = torch.compile(copy.deepcopy(net), fullgraph=True, backend=BACKEND)
+    compiled = torch.compile(copy.deepcopy(net), fullgraph=True, backend=backend)
     torch.testing.assert_close(compiled(x, scalars), net(x, scalars))
 
 

@@ -119,7 +119,7 @@ def test_spaces_that_move_together(form, output, kind, seed):
 @pytest.mark.parametrize("special", [False, True], ids=["O", "SO"])
 def test_every_signature(special, directions, set_like):
     worst, tried = {}, 0
-    for signature in REGULAR:
+    for signature in [s for s in REGULAR if sum(s) < 6]:
         form = QuadraticForm.random(*signature, condition=1e3, seed=3)
         n = form.n
         if directions > n:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from gortho.discovery.clock import Clock
 from gortho.discovery.joint import Joint
-from gortho.discovery.looks import Size, few_for, projections, robust_weights, usual_mean
+from gortho.discovery.looks import Size, few_for, projections, robust_weights, usual_error
 from gortho.discovery.projection import Projection, Solve
 from gortho.nn.tuples import SOFT
 from gortho.samples.values import Samples
@@ -39,7 +39,8 @@ def finished(train: Samples, validation: Samples, A: Tensor, seed: int, clock: C
     joint = with_neurons(train, at, seed)
     if joint is None:
         return at.A
-    errors = [_error(p, solve, validation) for p, solve in ((projection, at), (joint.projection, joint.at))]
+    ends = (projection, at), (joint.projection, joint.at)
+    errors = [usual_error(p.predict(solve, validation), validation) for p, solve in ends]
     return joint.at.A if errors[1] < errors[0] else at.A
 
 
@@ -57,10 +58,3 @@ def with_neurons(train: Samples, at: Solve, seed: int) -> Joint | None:
     if joint.at.criterion > NEAR_FAMILY * at.criterion:
         return None
     return joint.refined(JOINT_STEPS[1])
-
-
-def _error(projection: Projection, at: Solve, samples: Samples) -> float:
-    """The mean squared error of usual samples."""
-    p = projection.predict(at, samples)
-    e = (p - samples.y.reshape(p.shape)).square().mean(1)
-    return usual_mean(e if samples.weights is None else e * samples.weights)

@@ -78,3 +78,9 @@ def usual_criterion(projection: Projection, at: Solve) -> float:
 def usual_mean(errors: Tensor) -> float:
     """The mean of usual errors: the largest are left out."""
     return float(errors.sort().values[: max(1, int(USUAL * len(errors)))].mean())
+
+
+def usual_error(predicted: Tensor, samples: Samples) -> float:
+    """The mean squared error of usual samples."""
+    e = (predicted - samples.y.reshape(predicted.shape)).square().mean(1)
+    return usual_mean(e if samples.weights is None else e * samples.weights)

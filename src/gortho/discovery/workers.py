@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import signal
 import threading
@@ -56,23 +55,26 @@ def as_done(
     """
     from joblib import Parallel, delayed
 
-    pool = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
-    parent = os.getpid()
-    return pool(delayed(_apart)(function, given, parent) for given in arguments)
+    pool = Parallel(
+        n_jobs=workers,
+        return_as="generator_unordered",
+        batch_size=1,
+        pre_dispatch="n_jobs",
+        initializer=serve,  # with the process, not with its first task: there may be none
+        initargs=(os.getpid(),),
+    )
+    return pool(delayed(_apart)(function, given) for given in arguments)
 
 
-def _apart(function: Callable[..., T], given: tuple[Any, ...], parent: int) -> T:
-    _serve(parent)
+def _apart(function: Callable[..., T], given: tuple[Any, ...]) -> T:
     with one_thread():
         return function(*given)
 
 
-@functools.cache
-def _serve(parent: int) -> None:
-    """Make this process a worker of its parent, if it is one."""
-    if os.getppid() == parent and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+def serve(parent: int) -> None:
+    """Make this process a worker of its parent: it ends with it, and leaves Ctrl-C to it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
 def _end_with(parent: int) -> None:

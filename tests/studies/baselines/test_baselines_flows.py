@@ -70,7 +70,9 @@ def test_a_curved_symmetry_needs_a_network():
     assert scores["network"] < 0.3 * scores["affine"]
 
 
-@pytest.mark.parametrize(("fields", "iterations"), [("network", 400), ("affine", 1_000)])
+@pytest.mark.parametrize(
+    ("fields", "iterations"), [("network", 400), pytest.param("affine", 1_000, marks=pytest.mark.slow)]
+)
 def test_generators_of_an_exact_law(fields, iterations):
     task = tasks.inertia(400, masses=3, seed=1)
     method = LIG("bilinear", fields=fields, iterations=iterations)

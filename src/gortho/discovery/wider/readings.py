@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torch import Tensor
-
-from gortho.discovery.looks import LAST, NEARLY_EXACT, usual_mean
+from gortho.discovery.looks import LAST, NEARLY_EXACT, usual_error
 from gortho.discovery.predictor import Parts
 from gortho.discovery.search import NEAR_BEST
 from gortho.discovery.wider.claim import Claim
@@ -40,7 +38,7 @@ def readings_of(end: End, parts: Parts, seed: int) -> tuple[str, ...]:
             except ValueError:
                 continue
             held = other.of(parts.validation)
-            error = _error(view.predict(view.solve(end.theta), held), held)
+            error = usual_error(view.predict(view.solve(end.theta), held), held)
             if error <= limit and len(found) < READINGS:
                 vectors = " and ".join(f"x{i + 1}" for i in axial)
                 verb = "are" if len(axial) > 1 or odd else "is"
@@ -57,14 +55,8 @@ def _mirrored(end: End, parts: Parts, seed: int) -> float:
     at = view.solve(end.theta)
     sign = (-1.0) ** samples.rep.parts[0].rank
     there = view.predict(at, replace(samples, x=-samples.x))
-    return _error((view.predict(at, samples) + sign * there) / 2, samples)
+    return usual_error((view.predict(at, samples) + sign * there) / 2, samples)
 
 
 def _view(claim: Claim, samples: Samples, seed: int) -> WideProjection:
     return projection(samples, claim, LAST, seed, LAST_LOOKS[-1][1])
-
-
-def _error(predicted: Tensor, samples: Samples) -> float:
-    """The mean squared error of usual samples."""
-    e = (predicted - samples.y.reshape(predicted.shape)).square().mean(1)
-    return usual_mean(e if samples.weights is None else e * samples.weights)
