@@ -20,7 +20,6 @@ from torch import Tensor
 
 from gortho.discovery.clock import Clock
 from gortho.discovery.models import (
-    MONOMIALS,
     TREE_TARGETS,
     Invariants,
     Kernels,
@@ -29,12 +28,11 @@ from gortho.discovery.models import (
     Table,
     boosted_trees,
     coordinates,
-    directions,
-    linear,
     paired_p,
     polynomial,
     squared_errors,
 )
+from gortho.discovery.norms import OtherNorm
 from gortho.discovery.predictor import NETWORK_FROM, Fitted, Parts, fit_network, has_linear, linear_predictor
 from gortho.forms import QuadraticForm
 from gortho.nn.form import FixedForm
@@ -49,8 +47,6 @@ CORRECTED = "equivariant, corrected"
 WORST = 0.02
 #: These few rule an error when they make up more than this share of it.
 RULED_BY_FEW = 0.5
-#: Samples for each monomial of directions, at least.
-ROWS_FOR_COLUMN = 3
 
 
 #: Measures predictions of twin and free model, in the frame, in the given coordinates.
@@ -127,9 +123,10 @@ def compare(
             for s, p in zip((parts.train, parts.validation, parts.held_out), own)
         )
     )
-    twins = [predictor]
+    other = OtherNorm(fitted.network, parts, left, own)
+    invariants = Invariants.of(fitted.form.matrix, parts.train)
+    twins = [predictor, corrected_by(*other.twin(invariants), parts)]
     if _unit_free(parts.train):
-        invariants = Invariants.of(fitted.form.matrix, parts.train)
         twins += _side(invariants, parts, left, own, seed)
         squares = Invariants.of(fitted.form.matrix, parts.train, squares=True)
         twins += _sharp("squares", squares, parts, left, own, seed)
@@ -141,7 +138,7 @@ def compare(
     free = [
         *_side(coordinates, parts, left, own, seed),
         *_sharp("the given coordinates", partial(_in_axes, axes), parts, left, own, seed),
-        *_of_directions(parts, left, own),
+        *(corrected_by(*each, parts) for each in other.free()),
     ]
     progress(0.7)
     variance = _deviations(parts.validation, parts.train).mean()
@@ -216,16 +213,9 @@ def _sharp(
         yield _model(f"{CORRECTED} by {told}", parts, values)
 
 
-def _of_directions(parts: Parts, left: Parts, own: list[Tensor]) -> Iterator[Model]:
-    """A polynomial of directions for what is left over; polynomials of the squares of the form are its twins."""
-    sets = (parts.train, parts.validation, parts.held_out)
-    most = min(MONOMIALS, len(parts.train) // ROWS_FOR_COLUMN)
-    rows = [Z for Z in (directions(s, most) for s in sets) if Z is not None]
-    if not rows:
-        return
-    model = linear(Table.of(rows[0], left.train), Table.of(rows[1], left.validation))
-    values = [model(Z).reshape(s.y.shape) + p for Z, s, p in zip(rows[1:], sets[1:], own[1:])]
-    yield _model(f"{CORRECTED} by a polynomial of directions", parts, values)
+def corrected_by(name: str, values: Sequence[Tensor], parts: Parts) -> Model:
+    """The predictor, with what it leaves over fitted by a model of this name."""
+    return _model(f"{CORRECTED} by {name}", parts, values)
 
 
 def _model(
