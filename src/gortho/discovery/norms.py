@@ -1,7 +1,6 @@
 """What a law of another norm leaves over of a predictor, and the same with nothing but invariants (M13).
 
-Say y = φ(N(x)) with a norm N = √q (1 + h(x/|x|)) that is no form's. To first order a predictor f of the form leaves
-h Df, where D is the derivative along the vector. So what it leaves is fitted by columns: harmonics h of directions times
+Say y = φ(N(x)) with a norm N = √q (1 + h(x/|x|)) that is no form's. To first order a law f of the form leaves h Df, where D is the derivative along the vector. So what it leaves is fitted by columns: harmonics h of directions times
 the constant, Df and f. Charges and poles are in f already; that is how small violations of such laws are seen. The
 twin has polynomials of the invariants in place of the harmonics.
 """
@@ -17,9 +16,7 @@ from torch import Tensor
 
 from gortho.discovery.models import MONOMIALS, Table, linear, monomials_of
 from gortho.discovery.predictor import Parts
-from gortho.nn.exact import EquivariantNet
 from gortho.samples.values import Samples
-from gortho.training import predict
 
 #: Step of the derivative along a vector, as a share of it: the predictor shall not be asked for more than it knows.
 STEP = 0.02
@@ -30,6 +27,8 @@ ROWS_FOR_COLUMN = 3
 #: Monomials of the invariants, at most, that stand for the harmonics.
 OF_INVARIANTS = 60
 
+#: Predictions for samples.
+Law = Callable[[Samples], Tensor]
 #: Predictions of validation and of held-out samples.
 Values = list[Tensor]
 
@@ -41,18 +40,15 @@ def vectors(samples: Samples) -> Tensor:
     return torch.cat([x, x[:, i] - x[:, j]], 1)
 
 
-def changes(network: EquivariantNet, samples: Samples) -> list[Tensor]:
-    """The derivative Df of a predictor along each of the `vectors` ``(N, m)``: as equivariant as f is."""
+def changes(law: Law, samples: Samples) -> list[Tensor]:
+    """The derivative Df of a law along each of the `vectors` ``(N, m)``: as equivariant as f is."""
     x, k = samples.x.double(), samples.points
     steps = [x * (torch.arange(k) == i)[:, None] for i in range(k)]
     for i, j in itertools.combinations(range(k), 2):
         half = (x[:, i] - x[:, j]) / 2
         steps.append(torch.stack([half * ((p == i) - (p == j)) for p in range(k)], 1))
-    values = []
-    for step in steps:
-        ends = [predict(network, x + s * STEP * step, *samples.scalars).double() for s in (1, -1)]
-        values.append(((ends[0] - ends[1]) / (2 * STEP)).reshape(len(x), -1))
-    return values
+    ends = [[law(replace(samples, x=x + s * STEP * step)) for s in (1, -1)] for step in steps]
+    return [((up - down) / (2 * STEP)).reshape(len(x), -1) for up, down in ends]
 
 
 def harmonics(v: Tensor, degrees: Sequence[int]) -> Tensor:
@@ -83,14 +79,13 @@ def _columns(samples: Samples, f: Tensor, Df: list[Tensor], degrees: Sequence[in
 
 
 class OtherNorm:
-    """What is left over of a predictor, fitted by columns that a change of its norm would cause."""
+    """What is left over of a law of the invariants, fitted by columns that a change of its norm would cause."""
 
-    def __init__(self, network: EquivariantNet, parts: Parts, left: Parts, own: list[Tensor]):
+    def __init__(self, law: Law, parts: Parts):
         self.sets = (parts.train, parts.validation, parts.held_out)
-        self.rests = (left.train, left.validation)
-        self.own = own
-        self.f = [p.reshape(len(p), -1) for p in own]
-        self.Df = [changes(network, s) for s in self.sets]
+        self.own = [law(s).double() for s in self.sets]
+        self.f = [p.reshape(len(p), -1) for p in self.own]
+        self.Df = [changes(law, s) for s in self.sets]
         self.most = min(MONOMIALS, len(parts.train) // ROWS_FOR_COLUMN)
 
     def free(self) -> Iterator[tuple[str, Values]]:
@@ -114,9 +109,9 @@ class OtherNorm:
     def _fitted(self, columns: list[Tensor]) -> Values:
         """Ridge regression with the same coefficients for all components."""
         tables = []
-        for c, s in zip(columns, self.rests):
-            table = Table.of(c.flatten(1), s)
+        for c, s, f in zip(columns[:2], self.sets, self.f):
+            table = Table.of(c.flatten(0, 1), s)
             weights = None if table.weights is None else table.weights.repeat_interleave(c.shape[1])
-            tables.append(replace(table, inputs=c.flatten(0, 1), targets=table.targets.reshape(-1, 1), weights=weights))
+            tables.append(replace(table, targets=(table.targets - f).reshape(-1, 1), weights=weights))
         model = linear(tables[0], tables[1])
         return [model(c.flatten(0, 1)).reshape(p.shape) + p for c, p in zip(columns[1:], self.own[1:])]

@@ -123,7 +123,7 @@ def compare(
             for s, p in zip((parts.train, parts.validation, parts.held_out), own)
         )
     )
-    other = OtherNorm(fitted.network, parts, left, own)
+    other = OtherNorm(lambda s: predict(fitted.network, *s.inputs), parts)
     invariants = Invariants.of(fitted.form.matrix, parts.train)
     twins = [predictor, corrected_by(*other.twin(invariants), parts)]
     if _unit_free(parts.train):
@@ -141,27 +141,43 @@ def compare(
         *(corrected_by(*each, parts) for each in other.free()),
     ]
     progress(0.7)
-    variance = _deviations(parts.validation, parts.train).mean()
-    ended = Ended.DONE
-    if _best(twins).validation > NETWORK_FROM * variance:
-        before = clock.missing
-        network, ended = _network(parts, steps, seed, clock)
-        free.append(network)
-        if ended is Ended.DONE and _unit_free(parts.train) and network.validation < _best(twins).validation:
-            sets = (parts.train, parts.validation, parts.held_out)
-            of_invariants = Parts(*(_as_vectors(invariants, s) for s in sets))
-            twin_network, ended = _network(of_invariants, steps, seed, clock)
-            twins.append(twin_network)
-        elif ended is Ended.STOPPED:
-            clock.missing += clock.missing - before  # its twin would have taken as long
-        if ended is Ended.INTERRUPTED:
-            raise KeyboardInterrupt
+    ended = _networks(twins, free, invariants, parts, steps, seed, clock)
     plain = next(m.rows for m in free if m.rows is not None)
     direct = _best([m for m in free if not m.name.startswith(CORRECTED)])
     progress(1.0)
     # A model that was cut short says what it can, but is not one of the same effort.
     done = ended is not Ended.STOPPED and not clock.over()
     return measured(predictor, twins, free, direct, plain, parts, done, given)
+
+
+def _networks(
+    twins: list[Model],
+    free: list[Model],
+    invariants: Invariants,
+    parts: Parts,
+    steps: int,
+    seed: int,
+    clock: Clock,
+) -> Ended:
+    """Adds a network of the coordinates, where twins leave something, and its twin, where it is better than they are."""
+    if _best(twins).validation <= NETWORK_FROM * _deviations(parts.validation, parts.train).mean():
+        return Ended.DONE
+    before = clock.missing
+    network, _, ended = _network(parts, steps, seed, clock)
+    free.append(network)
+    if ended is Ended.DONE and _unit_free(parts.train) and network.validation < _best(twins).validation:
+        sets = (parts.train, parts.validation, parts.held_out)
+        of_invariants = Parts(*(_as_vectors(invariants, s) for s in sets))
+        twin, net, ended = _network(of_invariants, steps, seed, clock)
+        twins.append(twin)
+        if ended is Ended.DONE and _best(twins) is twin:  # what is left over of it tells more than of the predictor
+            other = OtherNorm(lambda s: predict(net, *_as_vectors(invariants, s).inputs), parts)
+            free += [_model(f"network of the invariants, corrected by {n}", parts, v) for n, v in other.free()]
+    elif ended is Ended.STOPPED:
+        clock.missing += clock.missing - before  # its twin would have taken as long
+    if ended is Ended.INTERRUPTED:
+        raise KeyboardInterrupt
+    return ended
 
 
 def with_predictor(c: Comparison, fitted: Fitted, parts: Parts) -> Comparison:
@@ -242,7 +258,7 @@ def _as_vectors(inputs: Callable[[Samples], Tensor], samples: Samples) -> Sample
     return Samples(inputs(samples)[:, None], samples.y, samples.rep, weights=samples.weights)
 
 
-def _network(parts: Parts, steps: int, seed: int, clock: Clock) -> tuple[Model, Ended]:
+def _network(parts: Parts, steps: int, seed: int, clock: Clock) -> tuple[Model, PlainNet, Ended]:
     """A network of all coordinates, or of what stands in their place."""
     train, validation = parts.train, parts.validation
     options = {**train.network_options(), "set_like": False}
@@ -250,7 +266,7 @@ def _network(parts: Parts, steps: int, seed: int, clock: Clock) -> tuple[Model, 
     net = PlainNet(form, output=train.rep, width=128, depth=2, seed=seed, **options)
     history = fit_network(net, train, validation, steps, 3e-3, seed, clock)
     values = [predict(net, *s.inputs) for s in (validation, parts.held_out)]
-    return _model("network", parts, values, net), history.how
+    return _model("network", parts, values, net), net, history.how
 
 
 def measured(
