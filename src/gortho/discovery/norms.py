@@ -1,8 +1,9 @@
 """What a law of another norm leaves over of a predictor, and the same with nothing but invariants (M13).
 
-Say y = φ(N(x)) with a norm N = √q (1 + h(x/|x|)) that is no form's. To first order a law f of the form leaves h Df, where D is the derivative along the vector. So what it leaves is fitted by columns: harmonics h of directions times
-the constant, Df and f. Charges and poles are in f already; that is how small violations of such laws are seen. The
-twin has polynomials of the invariants in place of the harmonics.
+Say y = φ(N(x)) with a norm N = √q (1 + h(x/|x|)) that is no form's. To first order a law f of the form leaves h Df,
+where D is the derivative along the vector. So what it leaves is fitted by columns: harmonics h of directions times
+constants, Df and f. Charges and poles are in f already, so that small violations of such laws are seen, too. The twin
+has polynomials of the invariants in place of the harmonics.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.models import MONOMIALS, Table, linear, monomials_of
-from gortho.discovery.predictor import Parts
+from gortho.discovery.predictor import LINEAR_ROWS, Parts
 from gortho.samples.values import Samples
 
 #: Step of the derivative along a vector, as a share of it: the predictor shall not be asked for more than it knows.
@@ -26,6 +27,9 @@ DEGREES = ((4,), (5, 6))
 ROWS_FOR_COLUMN = 3
 #: Monomials of the invariants, at most, that stand for the harmonics.
 OF_INVARIANTS = 60
+
+#: What is left over counts in full up to about this many of its medians.
+USUAL = 3.0
 
 #: Predictions for samples.
 Law = Callable[[Samples], Tensor]
@@ -63,7 +67,9 @@ def _fixed(h: Tensor, m: int) -> Tensor:
     return torch.einsum("nh,ab->nabh", h.flatten(1), torch.eye(m, dtype=h.dtype)).flatten(2)
 
 
-def _columns(samples: Samples, f: Tensor, Df: list[Tensor], degrees: Sequence[int], most: int) -> Tensor | None:
+def _columns(
+    samples: Samples, f: Tensor, Df: list[Tensor], degrees: Sequence[int], most: int
+) -> Tensor | None:
     """Columns ``(N, m, c)`` of harmonics times constants, Df and f: as many of these as there is room for."""
     v, m = vectors(samples), f.shape[1]
     odd = max(part.rank for part in samples.rep.parts) % 2
@@ -82,11 +88,12 @@ class OtherNorm:
     """What is left over of a law of the invariants, fitted by columns that a change of its norm would cause."""
 
     def __init__(self, law: Law, parts: Parts):
-        self.sets = (parts.train, parts.validation, parts.held_out)
+        train = parts.train.rows(slice(0, LINEAR_ROWS // parts.train.y[0].numel()))
+        self.sets = (train, parts.validation, parts.held_out)
         self.own = [law(s).double() for s in self.sets]
         self.f = [p.reshape(len(p), -1) for p in self.own]
         self.Df = [changes(law, s) for s in self.sets]
-        self.most = min(MONOMIALS, len(parts.train) // ROWS_FOR_COLUMN)
+        self.most = min(MONOMIALS, len(train) // ROWS_FOR_COLUMN)
 
     def free(self) -> Iterator[tuple[str, Values]]:
         """With harmonics of directions, of the fourth degree and of more."""
@@ -107,11 +114,18 @@ class OtherNorm:
         return "the law of another scale", self._fitted(columns)
 
     def _fitted(self, columns: list[Tensor]) -> Values:
-        """Ridge regression with the same coefficients for all components."""
+        """Ridge regression with the same coefficients for all components, ruled by no few samples."""
         tables = []
         for c, s, f in zip(columns[:2], self.sets, self.f):
             table = Table.of(c.flatten(0, 1), s)
             weights = None if table.weights is None else table.weights.repeat_interleave(c.shape[1])
             tables.append(replace(table, targets=(table.targets - f).reshape(-1, 1), weights=weights))
-        model = linear(tables[0], tables[1])
+        model = linear(_usual(tables[0]), tables[1])
         return [model(c.flatten(0, 1)).reshape(p.shape) + p for c, p in zip(columns[1:], self.own[1:])]
+
+
+def _usual(table: Table) -> Table:
+    """The table with weights that fall with the size of the targets: at poles a law leaves more than elsewhere."""
+    weights = torch.ones(len(table.targets)) if table.weights is None else table.weights
+    square = weights * table.targets.flatten().square()
+    return replace(table, weights=weights / (1 + square / (USUAL**2 * square.median().clamp_min(1e-300))))

@@ -113,16 +113,10 @@ def compare(
     axes: Tensor,
 ) -> Comparison:
     """Fit both sides, and measure the best of each on held-out samples."""
-    own = [
-        predict(fitted.network, *s.inputs).double() for s in (parts.train, parts.validation, parts.held_out)
-    ]
+    of = (parts.train, parts.validation, parts.held_out)
+    own = [predict(fitted.network, *s.inputs).double() for s in of]
     predictor = _model("equivariant", parts, own[1:], fitted.network)
-    left = Parts(
-        *(
-            s.with_targets(s.y.double() - p)
-            for s, p in zip((parts.train, parts.validation, parts.held_out), own)
-        )
-    )
+    left = Parts(*(s.with_targets(s.y.double() - p) for s, p in zip(of, own)))
     other = OtherNorm(lambda s: predict(fitted.network, *s.inputs), parts)
     invariants = Invariants.of(fitted.form.matrix, parts.train)
     twins = [predictor, corrected_by(*other.twin(invariants), parts)]
@@ -159,7 +153,7 @@ def _networks(
     seed: int,
     clock: Clock,
 ) -> Ended:
-    """Adds a network of the coordinates, where twins leave something, and its twin, where it is better than they are."""
+    """Add a network of the coordinates, where twins leave something, and its twin, where it is better than they."""
     if _best(twins).validation <= NETWORK_FROM * _deviations(parts.validation, parts.train).mean():
         return Ended.DONE
     before = clock.missing
@@ -170,9 +164,13 @@ def _networks(
         of_invariants = Parts(*(_as_vectors(invariants, s) for s in sets))
         twin, net, ended = _network(of_invariants, steps, seed, clock)
         twins.append(twin)
-        if ended is Ended.DONE and _best(twins) is twin:  # what is left over of it tells more than of the predictor
+        if (
+            ended is Ended.DONE and _best(twins) is twin
+        ):  # what is left over of it tells more than of the predictor
             other = OtherNorm(lambda s: predict(net, *_as_vectors(invariants, s).inputs), parts)
-            free += [_model(f"network of the invariants, corrected by {n}", parts, v) for n, v in other.free()]
+            free += [
+                _model(f"network of the invariants, corrected by {n}", parts, v) for n, v in other.free()
+            ]
     elif ended is Ended.STOPPED:
         clock.missing += clock.missing - before  # its twin would have taken as long
     if ended is Ended.INTERRUPTED:
