@@ -122,6 +122,20 @@ def test_harmonics_of_six_corners_and_of_no_samples_to_spare():
     )
 
 
+def test_the_twin_of_harmonics_rescales_a_law():
+    """Half the law, and one of other lengths, are mended by f and Df alone; D is left out where asked."""
+    x = normal(900, 2, 3, seed=1)
+    samples = Samples(x, (-(x[:, 0] - x[:, 1]).norm(dim=1)).exp())
+
+    def law(s):
+        return 0.5 * (-1.05 * (s.x[:, 0] - s.x[:, 1]).norm(dim=1)).exp()
+
+    parts = parts_of(samples)
+    other, nothing = OtherNorm(law, parts), lambda s: s.x.new_zeros(len(s), 1)
+    assert share_left(other.twin(nothing)[1], parts, law) < 1e-3
+    assert 1e-3 < share_left(other.twin(nothing, still=True)[1], parts, law) < 0.1
+
+
 def test_kernel_ridge_is_differentiable():
     x = normal(400, 1, 2)
     model = KernelRidge.fit(*tables(Samples(x, torch.sin(x[:, 0, 0]))))
