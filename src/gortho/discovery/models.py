@@ -227,28 +227,6 @@ def polynomial(train: Table, validation: Table, seed: int = 0) -> Predictor:
     return lambda z: model(monomials(z))
 
 
-def directions(samples: Samples, most: int) -> Tensor | None:
-    """Monomials of the directions of vectors and of their differences, alone and times lengths; None if too many.
-
-    Of the fourth degree, the third for outputs that are odd: what other norms than that of a form look like in any
-    axes. Up to so many columns, those with lengths left out first.
-    """
-    x, (_, k, n) = samples.x.double(), samples.x.shape
-    i, j = torch.triu_indices(k, k, 1)
-    v = torch.cat([x, x[:, i] - x[:, j]], 1)
-    degree = 3 if max(part.rank for part in samples.rep.parts) % 2 else 4
-    of = list(itertools.combinations_with_replacement(range(n), degree))
-    if len(of) * v.shape[1] > most:
-        return None
-    length = v.norm(dim=2, keepdim=True)
-    unit = v / length.clamp_min(1e-300)
-    columns = torch.stack([unit[..., list(each)].prod(-1) for each in of], -1)
-    parts = (
-        [columns, columns * torch.asinh(length.square())] if 2 * len(of) * v.shape[1] <= most else [columns]
-    )
-    return torch.cat([p.flatten(1) for p in parts], 1)
-
-
 def squared_errors(prediction: Tensor, samples: Samples) -> np.ndarray:
     """Mean squared error of each sample ``(N,)``, times its weight."""
     errors = (prediction.double() - samples.y.double()).reshape(len(samples), -1).square().mean(1)

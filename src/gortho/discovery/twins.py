@@ -20,7 +20,6 @@ from torch import Tensor
 
 from gortho.discovery.clock import Clock
 from gortho.discovery.models import (
-    MONOMIALS,
     TREE_TARGETS,
     Invariants,
     Kernels,
@@ -29,12 +28,11 @@ from gortho.discovery.models import (
     Table,
     boosted_trees,
     coordinates,
-    directions,
-    linear,
     paired_p,
     polynomial,
     squared_errors,
 )
+from gortho.discovery.norms import OtherNorm
 from gortho.discovery.predictor import NETWORK_FROM, Fitted, Parts, fit_network, has_linear, linear_predictor
 from gortho.forms import QuadraticForm
 from gortho.nn.form import FixedForm
@@ -49,8 +47,6 @@ CORRECTED = "equivariant, corrected"
 WORST = 0.02
 #: These few rule an error when they make up more than this share of it.
 RULED_BY_FEW = 0.5
-#: Samples for each monomial of directions, at least.
-ROWS_FOR_COLUMN = 3
 
 
 #: Measures predictions of twin and free model, in the frame, in the given coordinates.
@@ -117,19 +113,14 @@ def compare(
     axes: Tensor,
 ) -> Comparison:
     """Fit both sides, and measure the best of each on held-out samples."""
-    own = [
-        predict(fitted.network, *s.inputs).double() for s in (parts.train, parts.validation, parts.held_out)
-    ]
+    of = (parts.train, parts.validation, parts.held_out)
+    own = [predict(fitted.network, *s.inputs).double() for s in of]
     predictor = _model("equivariant", parts, own[1:], fitted.network)
-    left = Parts(
-        *(
-            s.with_targets(s.y.double() - p)
-            for s, p in zip((parts.train, parts.validation, parts.held_out), own)
-        )
-    )
-    twins = [predictor]
+    left = Parts(*(s.with_targets(s.y.double() - p) for s, p in zip(of, own)))
+    other = OtherNorm(lambda s: predict(fitted.network, *s.inputs), parts)
+    invariants = Invariants.of(fitted.form.matrix, parts.train)
+    twins = [predictor, corrected_by(*other.twin(invariants), parts)]
     if _unit_free(parts.train):
-        invariants = Invariants.of(fitted.form.matrix, parts.train)
         twins += _side(invariants, parts, left, own, seed)
         squares = Invariants.of(fitted.form.matrix, parts.train, squares=True)
         twins += _sharp("squares", squares, parts, left, own, seed)
@@ -141,30 +132,50 @@ def compare(
     free = [
         *_side(coordinates, parts, left, own, seed),
         *_sharp("the given coordinates", partial(_in_axes, axes), parts, left, own, seed),
-        *_of_directions(parts, left, own),
+        *(corrected_by(*each, parts) for each in other.free()),
     ]
     progress(0.7)
-    variance = _deviations(parts.validation, parts.train).mean()
-    ended = Ended.DONE
-    if _best(twins).validation > NETWORK_FROM * variance:
-        before = clock.missing
-        network, ended = _network(parts, steps, seed, clock)
-        free.append(network)
-        if ended is Ended.DONE and _unit_free(parts.train) and network.validation < _best(twins).validation:
-            sets = (parts.train, parts.validation, parts.held_out)
-            of_invariants = Parts(*(_as_vectors(invariants, s) for s in sets))
-            twin_network, ended = _network(of_invariants, steps, seed, clock)
-            twins.append(twin_network)
-        elif ended is Ended.STOPPED:
-            clock.missing += clock.missing - before  # its twin would have taken as long
-        if ended is Ended.INTERRUPTED:
-            raise KeyboardInterrupt
+    ended = _networks(twins, free, invariants, parts, steps, seed, clock)
     plain = next(m.rows for m in free if m.rows is not None)
     direct = _best([m for m in free if not m.name.startswith(CORRECTED)])
     progress(1.0)
     # A model that was cut short says what it can, but is not one of the same effort.
     done = ended is not Ended.STOPPED and not clock.over()
     return measured(predictor, twins, free, direct, plain, parts, done, given)
+
+
+def _networks(
+    twins: list[Model],
+    free: list[Model],
+    invariants: Invariants,
+    parts: Parts,
+    steps: int,
+    seed: int,
+    clock: Clock,
+) -> Ended:
+    """Add a network of the coordinates, where twins leave something, and its twin, where it is better than they."""
+    if _best(twins).validation <= NETWORK_FROM * _deviations(parts.validation, parts.train).mean():
+        return Ended.DONE
+    before = clock.missing
+    network, _, ended = _network(parts, steps, seed, clock)
+    free.append(network)
+    if ended is Ended.DONE and _unit_free(parts.train) and network.validation < _best(twins).validation:
+        sets = (parts.train, parts.validation, parts.held_out)
+        of_invariants = Parts(*(_as_vectors(invariants, s) for s in sets))
+        twin, net, ended = _network(of_invariants, steps, seed, clock)
+        twins.append(twin)
+        if (
+            ended is Ended.DONE and _best(twins) is twin
+        ):  # what is left over of it tells more than of the predictor
+            other = OtherNorm(lambda s: predict(net, *_as_vectors(invariants, s).inputs), parts)
+            free += [
+                _model(f"network of the invariants, corrected by {n}", parts, v) for n, v in other.free()
+            ]
+    elif ended is Ended.STOPPED:
+        clock.missing += clock.missing - before  # its twin would have taken as long
+    if ended is Ended.INTERRUPTED:
+        raise KeyboardInterrupt
+    return ended
 
 
 def with_predictor(c: Comparison, fitted: Fitted, parts: Parts) -> Comparison:
@@ -216,16 +227,9 @@ def _sharp(
         yield _model(f"{CORRECTED} by {told}", parts, values)
 
 
-def _of_directions(parts: Parts, left: Parts, own: list[Tensor]) -> Iterator[Model]:
-    """A polynomial of directions for what is left over; polynomials of the squares of the form are its twins."""
-    sets = (parts.train, parts.validation, parts.held_out)
-    most = min(MONOMIALS, len(parts.train) // ROWS_FOR_COLUMN)
-    rows = [Z for Z in (directions(s, most) for s in sets) if Z is not None]
-    if not rows:
-        return
-    model = linear(Table.of(rows[0], left.train), Table.of(rows[1], left.validation))
-    values = [model(Z).reshape(s.y.shape) + p for Z, s, p in zip(rows[1:], sets[1:], own[1:])]
-    yield _model(f"{CORRECTED} by a polynomial of directions", parts, values)
+def corrected_by(name: str, values: Sequence[Tensor], parts: Parts) -> Model:
+    """The predictor, with what it leaves over fitted by a model of this name."""
+    return _model(f"{CORRECTED} by {name}", parts, values)
 
 
 def _model(
@@ -252,7 +256,7 @@ def _as_vectors(inputs: Callable[[Samples], Tensor], samples: Samples) -> Sample
     return Samples(inputs(samples)[:, None], samples.y, samples.rep, weights=samples.weights)
 
 
-def _network(parts: Parts, steps: int, seed: int, clock: Clock) -> tuple[Model, Ended]:
+def _network(parts: Parts, steps: int, seed: int, clock: Clock) -> tuple[Model, PlainNet, Ended]:
     """A network of all coordinates, or of what stands in their place."""
     train, validation = parts.train, parts.validation
     options = {**train.network_options(), "set_like": False}
@@ -260,7 +264,7 @@ def _network(parts: Parts, steps: int, seed: int, clock: Clock) -> tuple[Model, 
     net = PlainNet(form, output=train.rep, width=128, depth=2, seed=seed, **options)
     history = fit_network(net, train, validation, steps, 3e-3, seed, clock)
     values = [predict(net, *s.inputs) for s in (validation, parts.held_out)]
-    return _model("network", parts, values, net), history.how
+    return _model("network", parts, values, net), net, history.how
 
 
 def measured(

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from gortho.discovery.clock import Clock
 from gortho.discovery.models import coordinates
+from gortho.discovery.norms import OtherNorm
 from gortho.discovery.predictor import (
     LINEAR_COLUMNS,
     LINEAR_ROWS,
@@ -26,7 +27,7 @@ from gortho.discovery.predictor import (
 )
 from gortho.discovery.projection import LEAST_DAMPING
 from gortho.discovery.spreads import BOOSTS
-from gortho.discovery.twins import Comparison, Given, _model, _side, measured
+from gortho.discovery.twins import Comparison, Given, _model, _side, corrected_by, measured
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.projection import WideProjection
 from gortho.discovery.wider.search import End, polynomials
@@ -119,6 +120,10 @@ def invariants_of(claim: Claim, theta: Tensor, train: Samples) -> Callable[[Samp
     return rows
 
 
+def _nothing(samples: Samples) -> Tensor:
+    return samples.x.new_zeros(len(samples), 1)
+
+
 def compare_wide(
     end: End, fitted: Fitted, parts: Parts, plain: Comparison | None, *, seed: int, clock: Clock, given: Given
 ) -> Comparison:
@@ -128,16 +133,21 @@ def compare_wide(
     own = [predict(fitted.network, *s.inputs).double() for s in of]
     left = Parts(*(s.with_targets(s.y.double() - p) for s, p in zip(of, own)))
     predictor = _model("equivariant", parts, own[1:], fitted.network)
+    other = OtherNorm(lambda s: predict(fitted.network, *s.inputs), parts)
     twins = [predictor]
     # Kernels and trees of volumes respect SO(A), but no parity.
     free_of_indices = all(part.rank == 0 for part in parts.train.rep.parts)
-    if free_of_indices and not claim.odd and not claim.axial:
-        twins += _side(invariants_of(claim, end.theta, parts.train), parts, left, own, seed)
+    even = not claim.odd and not claim.axial
+    invariants = invariants_of(claim, end.theta, parts.train) if even else _nothing
+    twins.append(corrected_by(*other.twin(invariants, still=claim.origin), parts))
+    if free_of_indices and even:
+        twins += _side(invariants, parts, left, own, seed)
     else:
         rest = linear_fit(claim, end.theta, claim.of(left.train), seed + 1).network
         corrected = [p + predict(rest, *s.inputs) for p, s in zip(own[1:], (left.validation, left.held_out))]
         twins.append(_model("equivariant, corrected", parts, corrected))
     free = list(_side(coordinates, parts, left, own, seed))
+    free += [corrected_by(*each, parts) for each in other.free()]
     direct = min((m for m in free if m.rows is not None), key=lambda m: m.validation)
     rows, done = free[0].rows, not clock.over()
     if plain is not None:
