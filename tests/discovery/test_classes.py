@@ -11,6 +11,7 @@ from scipy.stats import t
 
 import gortho
 from gortho import QuadraticForm, Settings, Verdict
+from gortho.discovery import likelihood
 from gortho.discovery.classes import LEAST_PROBABILITY, entropy, frequencies, log_losses
 from gortho.discovery.defect import class_defect
 from gortho.discovery.likelihood import Logistic, likelihood_refits, most_likely
@@ -127,6 +128,22 @@ def test_the_form_is_as_exact_as_the_likelihood_allows(bounds):
         B = torch.zeros(3, 3).double().index_put((torch.tensor(i), torch.tensor(j)), torch.tensor(weights))
         told.append(QuadraticForm((B + B.mT) / 2).algebra_distance(form))
     assert np.mean(own) < 4 / 3 * np.mean(told) and np.mean(own) < 0.08
+
+
+def test_a_shell_of_one_form_tells_it_as_well_as_a_boundary(monkeypatch):
+    """Inside and outside of a shell are one class, which no monotone function of the invariant tells apart."""
+    generator = torch.Generator().manual_seed(3)
+    A = torch.diag(torch.tensor([1.0, 0.6, -0.8], dtype=torch.float64))
+    x = torch.randn(6_000, 1, 3, dtype=torch.float64, generator=generator)
+    inside = ((x @ A * x).sum((1, 2)) - 1.0).abs() < 0.3
+    samples = Samples(x, torch.stack([~inside, inside], 1).double(), "scalar", classes=(0, 1))
+    start = A + 0.1 * torch.eye(3, dtype=torch.float64)
+    distances = []
+    for bumps in (likelihood.BUMPS, 0):
+        monkeypatch.setattr(likelihood, "BUMPS", bumps)
+        found = QuadraticForm(Logistic.of(samples, start).fit(start)[0])
+        distances.append(found.algebra_distance(QuadraticForm(A)))
+    assert distances[0] < 0.02 and distances[0] < 0.5 * distances[1]
 
 
 def test_intervals_of_the_likelihood_cover():

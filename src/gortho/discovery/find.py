@@ -33,6 +33,8 @@ from gortho.samples.values import Samples
 
 #: More samples than this add time, not knowledge, to the search for the form (the predictor sees all).
 SEARCH_SAMPLES = 10_000
+#: A label says little, and the error of a form of classes falls with their number: its last fit sees more of them.
+LABELS = 50_000
 #: Samples of the search's validation part, at most.
 VALIDATION_SAMPLES = 1_000
 
@@ -128,7 +130,7 @@ def _of_classes(
 ) -> FoundForm:
     """The ends of the search brought to maximum likelihood, and its refits."""
     parts = posed.weighted(Errors.ABSOLUTE)
-    labels = Samples.cat([parts.train, parts.validation]).rows(slice(0, SEARCH_SAMPLES))
+    labels = Samples.cat([parts.train, parts.validation]).rows(slice(0, LABELS))
     try:
         with clock.stage("refits"):
             likely = most_likely(labels, found)

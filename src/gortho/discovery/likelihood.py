@@ -24,6 +24,12 @@ from gortho.samples.values import Samples
 PENALTY = 1e-4
 #: Steps of the quasi-Newton method, at most.
 STEPS = 200
+#: Bumps along each invariant, at most: a class may be a shell, which no short polynomial follows …
+BUMPS = 10
+#: … and the labels that there must be for each.
+LABELS_FOR_EACH = 500
+#: Bumps lie between these quantiles of an invariant.
+WITHIN = (0.02, 0.98)
 #: Two ends are equally likely if their log-likelihoods differ by less than this.
 EQUALLY_LIKELY = 2.0
 
@@ -34,21 +40,30 @@ class Logistic:
 
     samples: Samples
     units: Tensor
+    centres: Tensor  # of the bumps along each invariant ``(bumps, invariants)``
+    width: Tensor
 
     @classmethod
     def of(cls, samples: Samples, A: Tensor) -> Logistic:
-        """Units of the invariants from a form that is near."""
-        units = _invariants(A, samples).abs().median(0).values
-        return cls(samples, torch.where(units > 0, units, 1.0))
+        """Units of the invariants and places of the bumps from a form that is near."""
+        u = _invariants(A, samples)
+        units = u.abs().median(0).values
+        units = torch.where(units > 0, units, 1.0)
+        low, high = np.quantile(torch.asinh(u / units).numpy(), WITHIN, axis=0)
+        bumps = min(BUMPS, len(u) // (LABELS_FOR_EACH * u.shape[1]))
+        width = torch.tensor(high - low) / max(bumps - 1, 1)
+        centres = torch.tensor(low) + width * torch.arange(bumps if bumps > 2 else 0)[:, None]
+        return cls(samples, units, centres, torch.where(width > 0, width, 1.0))
 
     def features(self, A: Tensor) -> Tensor:
-        """Invariants u, e = asinh u, products of two e, and scalars with these ``(N, columns)``."""
+        """Invariants u, e = asinh u, products of two e, bumps of e, and scalars with these ``(N, columns)``."""
         s = self.samples
         u = _invariants(A, s) / self.units
         rest = [_standard(t.flatten(1)) for t in s.scalars if t is not None]
         e = torch.cat([torch.asinh(u), *rest], 1)
         i, j = torch.triu_indices(e.shape[1], e.shape[1])
-        return torch.cat([torch.ones(len(u), 1, dtype=u.dtype), u, e, e[:, i] * e[:, j]], 1)
+        bumps = torch.exp(-((torch.asinh(u)[:, None] - self.centres) / self.width).square() / 2).flatten(1)
+        return torch.cat([torch.ones(len(u), 1, dtype=u.dtype), u, e, e[:, i] * e[:, j], bumps], 1)
 
     def fit(self, A: Tensor, weights: Tensor | None = None) -> tuple[Tensor, float]:
         """The most likely form from A on, ‖A‖ = √n, and its mean log loss."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from scipy.optimize import minimize_scalar
+from scipy.optimize import least_squares, minimize_scalar
 
 from gortho.forms import QuadraticForm
 from gortho.formulas.find import short_formula
@@ -126,13 +126,20 @@ def _fitted(problem: Problem, symmetry: Symmetry, terms: list[Term]) -> float | 
     b = symmetry.directions[0]
     own = float(b @ symmetry.form.matrix @ b)
 
-    def left(log: float) -> float:
+    def residual(log: float) -> np.ndarray:
         rows = problem.rows(few, moved(symmetry, (float(np.exp(log)) - 1) / own))
         design = rows.design(refined(terms, rows))
-        error = float(np.square(rows.target - design @ solve(design, rows.target)).sum())
+        return rows.target - design @ solve(design, rows.target)
+
+    def left(log: float) -> float:
+        error = float(np.square(residual(log)).sum())
         return error if np.isfinite(error) else np.inf
 
     if not abs(own) > symmetry.form.tolerance:
         return None
-    end = minimize_scalar(left, bounds=np.log(WIDEST), method="bounded", options={"xatol": 1e-5})
-    return (float(np.exp(end.x)) - 1) / own
+    end = minimize_scalar(left, bounds=np.log(WIDEST), method="bounded", options={"xatol": 1e-5}).x
+    if np.isfinite(
+        residual(end)
+    ).all():  # a sum of squares tells half of the digits of t, what it sums all of them
+        end = least_squares(lambda log: residual(log[0]), [end], xtol=1e-15, ftol=1e-15, gtol=1e-15).x[0]
+    return (float(np.exp(end)) - 1) / own

@@ -23,7 +23,7 @@ from gortho.samples.door import one_hot
 from gortho.studies.toptag.samples import Sample
 
 #: Jets that the form is searched with, at random: more add time, not knowledge.
-MOST = 15_000
+MOST = 80_000
 #: A form in n dimensions has few unknowns; with fewer jets for each of them the search says nothing.
 JETS_FOR_EACH = 5
 #: Labels count as meaningless if chance explains them as well as this probability or more.
