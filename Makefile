@@ -22,7 +22,7 @@ lint: .venv/ready
 	$(BIN)/mypy
 
 test: .venv/ready lint  ## lint, types, doctests and all tests that take seconds
-	$(BIN)/python -m pytest src tests -m 'not slow' -n auto --dist worksteal
+	$(BIN)/python -m pytest src tests -m 'not slow and not pages' -n auto --dist worksteal
 
 slow: .venv/ready  ## the tests that `make test` leaves out: whole discoveries, examples, tables; for a night
 	$(BIN)/python -m pytest tests -m slow -n auto --dist worksteal
@@ -37,9 +37,9 @@ explore: .venv/ready  ## the properties on new examples, others every day; for a
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	touch $@
 
-docs: .venv/docs-ready  ## the site in docs/_build/html, examples run once, warnings are errors
+docs: .venv/docs-ready  ## the site in docs/_build/html, examples, blocks of code and notebooks run once, warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
-	$(BIN)/python -m pytest tests/test_docs.py -k site
+	$(BIN)/python -m pytest tests/test_docs.py tests/test_notebooks.py -k 'site or blocks or notebooks' -n auto
 
 dist: .venv/ready  ## wheel and source archive in dist/, each installed elsewhere and tried out there
 	rm -rf dist build

@@ -145,6 +145,7 @@ def same_output(printed, shown, searched):
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(PAGES[page])])
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.pages
 def test_blocks_run(page, tmp_path, monkeypatch, small_search):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "page"}

@@ -25,6 +25,7 @@ def words(text):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.pages
 def test_notebooks_run_as_stored(path, monkeypatch, tmp_path):
     search = gortho.discover
     monkeypatch.setattr(gortho, "discover", lambda *a, **k: search(*a, **{"settings": SMALL} | k))
