@@ -67,6 +67,9 @@ def evidence(m=None, **changes):
         (evidence(), Verdict.FOUND),
         (evidence(measured(0.99, 0.99)), Verdict.UNDERDETERMINED),
         (evidence(measured(0.1, 0.01)), Verdict.NONE),
+        (evidence(measured(0.22, 0.14)), Verdict.NONE),
+        (evidence(measured(0.22, 0.14), agreeing=3), Verdict.UNDERDETERMINED),  # another form may be better
+        (evidence(measured(0.22, 0.01), agreeing=1), Verdict.NONE),  # no form is that much better
         (evidence(measured(0.05, 0.04, p=0.01)), Verdict.UNDERDETERMINED),  # perhaps better
         (evidence(measured(0.05, 0.04, p=0.1)), Verdict.FOUND),
         (evidence(measured(0.002, 0.001, p=0.01)), Verdict.FOUND),  # by less than the tolerance

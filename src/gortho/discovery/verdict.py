@@ -243,8 +243,10 @@ def _nothing_explained(e: Evidence) -> Judged | None:
 def _contradicted(e: Evidence, found: str, tolerance: float) -> Judged | None:
     """Models of the coordinates are better, or may be."""
     if e.broken is not None and max(e.broken.gain, e.defect.low) > tolerance:
-        too_much = max(MAX_FREE, OVERWHELMING * e.broken.unexplained)
-        little_explained = e.broken.free_unexplained > too_much and not e.classes
+        overwhelming = OVERWHELMING * e.broken.unexplained
+        # Where equally good restarts end elsewhere, free models are better than one form, not than every one.
+        most = overwhelming if e.agreeing < e.near_best else max(MAX_FREE, overwhelming)
+        little_explained = e.broken.free_unexplained > most and not e.classes
         if little_explained or e.broken.gain < CLEAR_GAIN * e.broken.unexplained:
             return (
                 Verdict.UNDERDETERMINED,
