@@ -226,15 +226,13 @@ def _told(e: Evidence, group_name: str) -> tuple[str, str]:
 def _nothing_explained(e: Evidence) -> Judged | None:
     m = e.typical
     if min(m.unexplained, m.free_unexplained) > NOTHING_EXPLAINED:
+        shares = f"{percent(m.unexplained)} and {percent(m.free_unexplained)}"
+        left = f"on held-out samples {shares} of their variance stay unexplained"
+        if e.classes:
+            left = "on held-out samples their log losses are about that of the class frequencies, or above"
         return (
             Verdict.UNDERDETERMINED,
-            "Neither models of the invariants of a form nor models of the coordinates explain the targets: "
-            + (
-                "on held-out samples their log losses are about that of the class frequencies, or above."
-                if e.classes
-                else f"{percent(m.unexplained)} and {percent(m.free_unexplained)} of their variance stay unexplained "
-                "on held-out samples."
-            ),
+            f"Neither models of the invariants of a form nor models of the coordinates explain the targets: {left}.",
             "Check that y belongs to x, row by row, and is not mostly noise; more samples help only then.",
         )
     return None
