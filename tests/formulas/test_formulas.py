@@ -348,6 +348,12 @@ def test_the_formula_refuses_other_numbers_of_inputs():
         kinetic()(np.zeros((5, 2, 3)), np.ones((5, 1)))
 
 
+def test_a_predictor_that_fails_makes_no_formula_the_law():
+    assert kinetic(unexplained=0.14, predictor_unexplained=0.14).holds
+    assert not kinetic(unexplained=0.14, predictor_unexplained=6.97).holds
+    assert kinetic(unexplained=1e-12, predictor_unexplained=6.97).holds
+
+
 def test_json_keeps_everything():
     law = kinetic(unexplained=1e-3, predictor_unexplained=2e-3, rivals=("1 for 2",))
     assert restored(json.loads(json.dumps(stored(law))), Formula) == law

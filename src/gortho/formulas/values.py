@@ -240,8 +240,12 @@ class Formula:
 
     @property
     def within(self) -> bool:
-        """Whether its error is that of the predictor, within a factor (`WITHIN`), or rounding."""
-        return self.unexplained <= max(WITHIN * self.predictor_unexplained, EXACT)
+        """Whether its error is that of the predictor, within a factor (`WITHIN`), or rounding.
+
+        A predictor that is no better than the mean is no measure.
+        """
+        good = WITHIN * self.predictor_unexplained if self.predictor_unexplained < 1 else 0.0
+        return self.unexplained <= max(good, EXACT)
 
     @property
     def exact(self) -> bool:
