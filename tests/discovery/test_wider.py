@@ -677,3 +677,13 @@ def test_an_origin_that_may_be_zero_is_none(origin, none):
         end=SimpleNamespace(claim=replace(claim, directions=1), theta=theta), refits=refits
     )
     assert not _about_zero(directed, 3)
+
+
+@pytest.mark.slow
+def test_van_der_pol_keeps_no_rotations():
+    """Its linear part keeps an SO(2), the rest 2 % of the variance less: twins with components of vectors hid it."""
+    x = torch.rand(1_600, 1, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1)) * 2 - 1
+    u, v = x[:, 0, 0], x[:, 0, 1]
+    y = torch.stack([v, -u + v * (1 - u**2)], 1)
+    y = y + 0.03 * torch.randn(y.shape, dtype=y.dtype, generator=torch.Generator().manual_seed(2))
+    assert gortho.discover(x, y, "vector").verdict is not Verdict.FOUND

@@ -137,10 +137,11 @@ def compare_wide(
     twins = [predictor]
     # Kernels and trees of volumes respect SO(A), but no parity.
     free_of_indices = all(part.rank == 0 for part in parts.train.rep.parts)
-    even = not claim.odd and not claim.axial
+    even = free_of_indices and not claim.odd and not claim.axial
+    # Handed products of an output with indices have some themselves: no invariants.
     invariants = invariants_of(claim, end.theta, parts.train) if even else _nothing
     twins.append(corrected_by(*other.twin(invariants, still=claim.origin), parts))
-    if free_of_indices and even:
+    if even:
         twins += _side(invariants, parts, left, own, seed)
     else:
         rest = linear_fit(claim, end.theta, claim.of(left.train), seed + 1).network
