@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One thread in each process: tests run in several, and threads that wait for each other only cost time.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test slow coverage explore lint docs dist clean
+.PHONY: demo test slow coverage explore style lint docs dist clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml constraints.txt
@@ -16,13 +16,18 @@ export OMP_NUM_THREADS ?= 1
 demo: .venv/ready  ## find the hidden form of a built-in data set; prints the verdict, writes gortho-demo.html
 	$(BIN)/gortho demo
 
-lint: .venv/ready
+style: .venv/ready
 	$(BIN)/ruff check src tests benchmarks docs examples
 	$(BIN)/ruff format --check src tests benchmarks docs examples
+
+lint: style
 	$(BIN)/mypy
 
-test: .venv/ready lint  ## lint, types, doctests and all tests that take seconds
-	$(BIN)/python -m pytest src tests -m 'not slow and not pages' -n auto --dist worksteal
+# mypy has one process: it runs beside the tests, and says at the end what it found.
+test: style  ## lint, types, doctests and all tests that take seconds
+	$(BIN)/mypy > .venv/types.txt 2>&1 & types=$$!; \
+	$(BIN)/python -m pytest src tests -m 'not slow and not pages' -n auto --dist worksteal; tests=$$?; \
+	wait $$types; types=$$?; cat .venv/types.txt; test $$types -eq 0 && exit $$tests
 
 slow: .venv/ready  ## the tests that `make test` leaves out: whole discoveries, examples, tables; for a night
 	$(BIN)/python -m pytest tests -m slow -n auto --dist worksteal

@@ -21,7 +21,15 @@ from sklearn.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_estimators_dtypes,
+    check_estimators_pickle,
+    check_fit2d_1sample,
+    check_fit_idempotent,
+    check_sample_weights_pandas_series,
+    check_supervised_y_2d,
+    parametrize_with_checks,
+)
 
 from gortho import (
     EquivariantRegressor,
@@ -77,12 +85,38 @@ def test_estimator_checks_where_the_form_is_learnt(estimator, check):
 @parametrize_with_checks(
     [
         InvariantClassifier("euclidean", allow_scaled=True, **SMALL),
-        EquivariantRegressor(form="euclidean", allow_scaled=True, **SMALL),
+        EquivariantRegressor(form="euclidean", allow_scaled=True, predictor="network", **SMALL),
     ],
     expected_failed_checks=drawn_by_row,
 )
 def test_estimator_checks(estimator, check):
     check(estimator)
+
+
+BY_DEFAULT = EquivariantRegressor(form="euclidean", allow_scaled=True, **SMALL)
+
+
+@pytest.mark.slow  # a Gaussian process in each
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks([BY_DEFAULT], expected_failed_checks=drawn_by_row)
+def test_estimator_checks_of_the_default(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "check",
+    [
+        check_estimators_dtypes,
+        check_estimators_pickle,
+        check_fit2d_1sample,
+        check_fit_idempotent,
+        check_sample_weights_pandas_series,
+        check_supervised_y_2d,
+    ],
+)
+def test_estimator_checks_where_a_gaussian_process_matters(check):
+    check("EquivariantRegressor", clone(BY_DEFAULT))
 
 
 def test_cross_validation_and_grid_search():
@@ -302,12 +336,16 @@ def test_a_scaler_before_a_known_form_is_an_error_and_before_a_learnt_one_a_warn
     y = MIXED[:, 0] ** 2
     with pytest.raises(ValueError, match=r"one by one destroys it.*1\.00 x0² - 1\.00 x1²"):
         make_pipeline(scaler, FunctionTransformer(), known("scalar")).fit(MIXED, y)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        make_pipeline(scaler, EquivariantRegressor(**SEARCH)).fit(MIXED, y)
-    assert any(
-        issubclass(w.category, ScaledFeatures) and "one by one destroys it" in str(w.message) for w in caught
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ScaledFeatures)  # which ends the fit before its search
+        with pytest.raises(ScaledFeatures, match="one by one destroys it"):
+            make_pipeline(scaler, EquivariantRegressor(**SEARCH)).fit(MIXED, y)
+
+
+def test_a_form_is_learnt_from_scaled_columns_in_spite_of_the_warning():
+    with pytest.warns(ScaledFeatures, match="one by one destroys it"):
+        model = make_pipeline(StandardScaler(), EquivariantRegressor(**SEARCH)).fit(MIXED, MIXED[:, 0] ** 2)
+    assert model.predict(MIXED).shape == (60,)
 
 
 def test_scaled_columns_can_be_allowed():

@@ -12,19 +12,19 @@ import numpy as np
 
 from gortho.discovery import Discovery
 from gortho.discovery.classes import LEAST_PROBABILITY
-from gortho.discovery.provenance import Source
 from gortho.discovery.reach import Extrapolated
 from gortho.discovery.spreads import BOOSTS
 from gortho.formulas import Formula
 from gortho.formulas.writing import TEXT, body
 from gortho.samples import DataError, Dataset, read
-from gortho.samples.called import together
 from gortho.samples.checks import variable_names
 from gortho.samples.door import as_targets
 from gortho.samples.errors import OTHERS, MissingError, listed
+from gortho.samples.kinds import ARRAYS
 from gortho.samples.sampling import choose
 from gortho.samples.spaces import apart, side_by_side
 from gortho.stored import plain
+from gortho.surveyed import scalars_of, sizes_of
 
 #: A certificate holds up to this relative equivariance error, in float64.
 CERTIFIED = 1e-8
@@ -34,53 +34,6 @@ CERTIFICATE_ROWS = 500
 WORSE, MORE = 2.0, 1e-6
 #: The log loss this share of that of the class frequencies more: a few labels near a sharp bound cost as much.
 MORE_LOSS = 0.05
-#: Files of arrays; other files, and folders, are tables.
-ARRAYS = (".npz", ".h5", ".hdf5")
-
-
-def scalars_of(data: Dataset, rows: Any = slice(None)) -> dict[str, np.ndarray] | None:
-    """The scalars of a data set as `discover` and `Discovery.predict` take them."""
-    given = {"point": data.point_scalars, "sample": data.sample_scalars}
-    return {name: values[rows] for name, values in given.items() if values is not None} or None
-
-
-def labels_of(data: Dataset) -> dict[str, Any]:
-    """Names for the formula: those of the columns, or of the arrays without the folders that they lie in."""
-    arrays = Path(data.source).suffix.lower() in ARRAYS
-    named = {
-        part: [name.rsplit("/", 1)[-1] if arrays else name for name in data.columns.get(part, ())]
-        for part in ("x", "y", "scalars")
-    }
-    labels: dict[str, Any] = {"scalars": named["scalars"]}
-    if named["y"]:
-        labels["y"] = together(named["y"])
-    if named["x"] != ["X"] or not arrays:
-        labels["vectors" if arrays else "coordinates"] = named["x"]
-    return labels
-
-
-def remembered(found: Discovery, data: Dataset) -> Discovery:
-    """The discovery with the file and columns that it comes from, and what was noticed while reading them."""
-    source = Source(Path(data.source).name, data.columns)
-    notices = tuple(dict.fromkeys([*data.notices, *map(data.in_file, found.notices)]))
-    columns = data.columns.get("x", ())
-    if Path(data.source).suffix.lower() in ARRAYS or sizes_of(found):
-        columns = ()
-    provenance = replace(found.provenance, source=source)
-    formula = found.formula
-    if formula is not None:
-        fitted, held_out = map(data.in_file, formula.which)
-        formula = replace(formula, which=(fitted, held_out))
-    return replace(found, notices=notices, columns=columns, provenance=provenance, formula=formula)
-
-
-def sizes_of(found: Discovery) -> list[int]:
-    """Components of each vector of a sample, where they differ."""
-    if found.wider is None:
-        return []
-    symmetry = found.wider.symmetry
-    sizes = [symmetry.forms[space].n for space in symmetry.spaces]
-    return sizes if len(set(sizes)) > 1 else []
 
 
 def _stored(found: Discovery, part: str) -> list[str] | None:

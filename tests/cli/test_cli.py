@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 import gortho
-from gortho import Discovery, cli, progress, runs
+from gortho import Discovery, cli, progress, runs, surveyed
 from gortho.samples import read, write
 from gortho.studies.tasks import synthetic
 
@@ -747,8 +747,8 @@ def test_json_has_no_infinities():
 def test_scalars_of_rows(tmp_path):
     path = save(tmp_path / "a.npz", X=inputs(), y=law(inputs()), m=inputs()[:, 0])
     data = read(path, scalars="m")
-    assert runs.scalars_of(data, [0, 1])["sample"].shape == (2, 1)
-    assert runs.scalars_of(read(path)) is None
+    assert surveyed.scalars_of(data, [0, 1])["sample"].shape == (2, 1)
+    assert surveyed.scalars_of(read(path)) is None
 
 
 @pytest.fixture
@@ -818,6 +818,26 @@ def test_second_ctrl_c_leaves_at_once(running, tmp_path):
     process.send_signal(signal.SIGINT)
     output = process.communicate(timeout=60)[0]
     assert process.returncode == 130 and output == b""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_sigterm_before_the_search_gives_one_line(monkeypatch, capsys):
+    """Also while torch is being imported, before any command runs; forked processes end by it as others do."""
+    from gortho import __main__ as start
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr("gortho.cli.main", lambda: os.kill(os.getpid(), signal.SIGTERM))
+    try:
+        with pytest.raises(SystemExit) as ended:
+            start.main()
+        assert ended.value.code == 130 and "Interrupted before there was a result" in capsys.readouterr().err
+        child = os.fork()
+        if not child:
+            os.kill(os.getpid(), signal.SIGTERM)
+            os._exit(0)
+        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGTERM
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 # ---- classes, errors of y, tolerance ----

@@ -1,7 +1,5 @@
 """Outliers: told apart, named, and left out; but not poles, not large targets, and nothing is found in noise."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -10,10 +8,9 @@ from helpers import normal
 import gortho
 from gortho.discovery.outliers import outliers
 from gortho.discovery.posed import Posed
-from gortho.discovery.predictor import exact_law, mean_error
+from gortho.discovery.predictor import exact_law, from_all, mean_error
 from gortho.discovery.scattered import scattered
 from gortho.discovery.targets import Errors
-from gortho.discovery.whole import from_all
 from gortho.reps import as_rep
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
@@ -141,7 +138,7 @@ def test_wrong_validation_samples_do_not_spoil_an_exact_polynomial():
     form = gortho.QuadraticForm(unit_form(back.mT @ A @ back))
     y = posed.parts.validation.y.clone()
     y[0] += 1
-    wrong = replace(posed.parts, validation=posed.parts.validation.with_targets(y, posed.parts.train.rep))
+    wrong = posed.parts._replace(validation=posed.parts.validation.with_targets(y, posed.parts.train.rep))
     law = exact_law(form, posed.parts, 0)
     for parts in (posed.parts, wrong):
         assert mean_error(from_all(law, parts, 0).network, posed.parts.held_out) < 1e-24

@@ -21,7 +21,7 @@ from gortho.discovery.correlation import (
 )
 from gortho.discovery.family import Family, Standard, metric_of
 from gortho.discovery.find import _by_law, find_form
-from gortho.discovery.joint import Joint
+from gortho.discovery.finish import Joint
 from gortho.discovery.large import allowed
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind, exact_law, fit_network, linear_predictor

@@ -18,7 +18,7 @@ from gortho.discovery.models import (
     polynomial,
     squared_errors,
 )
-from gortho.discovery.norms import OtherNorm
+from gortho.discovery.norms import OtherNorm, changes
 from gortho.discovery.predictor import Parts
 from gortho.discovery.twins import Measured, _model, measure, measured
 from gortho.groups import random_generator
@@ -120,6 +120,18 @@ def test_harmonics_of_six_corners_and_of_no_samples_to_spare():
     assert not list(
         OtherNorm(law, Parts(few.rows(slice(0, 10)), few.rows(slice(10, 15)), few.rows(slice(15, 20)))).free()
     )
+
+
+def test_a_law_that_ends_has_derivatives_at_its_end():
+    """arcsin |x| up to |x| = 1: a step beyond is not taken, and the other one gives the slope."""
+    x = normal(50, 1, 3, seed=1)
+    x = x / x.norm(dim=2, keepdim=True) * torch.linspace(0.5, 1, 50, dtype=torch.float64)[:, None, None]
+    (slope,) = changes(lambda s: s.x[:, 0].norm(dim=1).arcsin(), Samples(x, x[:, 0, 0]))
+    assert slope.isfinite().all()
+    r = x[:, 0].norm(dim=1)
+    inside = r < 0.95
+    assert torch.allclose(slope[inside, 0], (r / (1 - r * r).sqrt())[inside], rtol=0.02)
+    assert (slope[~inside, 0] > 2).all()
 
 
 def test_the_twin_of_harmonics_rescales_a_law():

@@ -12,7 +12,7 @@ from gortho.discovery.answer import few_samples
 from gortho.discovery.defect import Noise
 from gortho.discovery.projection import Projection
 from gortho.discovery.sandwich import draws
-from gortho.discovery.spreads import given_errors, steady, without_noise_eigenvalues
+from gortho.discovery.spreads import UNDERSTATED, given_errors, spread, steady, without_noise_eigenvalues
 from gortho.discovery.targets import Errors
 from gortho.discovery.twins import Measured
 from gortho.discovery.verdict import (
@@ -292,3 +292,17 @@ def test_a_predictor_that_is_no_better_than_the_mean_is_not_advised():
     assert verdict is Verdict.FOUND and advice.startswith("Predict with it")
     verdict, _, advice = judge(evidence(own_unexplained=7.0), "O(3)")
     assert verdict is Verdict.FOUND and advice.startswith("Do not predict")
+
+
+def test_a_sign_is_known_as_far_as_the_error_bars_that_are_told():
+    refits = torch.stack(
+        [torch.diag(torch.tensor([1.0, value])) for value in (0.01, 0.006, 0.014, 0.010)]
+    ).double()
+    error = UNDERSTATED * refits[:, 1, 1].std()
+    assert spread(refits[0], refits, 0).weakest_eigenvalue == pytest.approx(float(0.01 / error))
+    strayed = torch.cat([refits, refits, torch.diag(torch.tensor([1.0, -0.9])).double()[None]])
+    plain = Frame(torch.eye(2, dtype=torch.float64))
+    assert spread(refits[0], strayed, 0).weakest_eigenvalue < 0.1  # one refit of eight …
+    assert (
+        spread(refits[0], strayed, 0, plain).weakest_eigenvalue > 1.0
+    )  # … which the bars do without as well

@@ -17,7 +17,7 @@ from gortho.samples.door import enter
 SMALL = Settings(starts=10, generations=2, refits=3, predictor_steps=100)
 
 
-def samples(seed, count=1_200, shape=(3,)):
+def samples(seed, count=600, shape=(3,)):
     """Inputs, and the values of a hidden form; of two vectors, their inner product."""
     x = np.random.default_rng(seed).normal(size=(count, *shape))
     A = QuadraticForm.random(1, 2, condition=3, seed=seed).matrix.numpy()

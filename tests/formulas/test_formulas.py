@@ -20,10 +20,11 @@ from gortho.formulas.units import given
 from gortho.formulas.values import EXACT
 from gortho.formulas.writing import TEXT, body, without_number
 from gortho.reps import as_rep
-from gortho.runs import labels_of, remembered, summary
+from gortho.runs import summary
 from gortho.samples import Samples, read
 from gortho.samples.called import Labels
 from gortho.stored import restored, stored
+from gortho.surveyed import labels_of, remembered
 
 TINY = Settings(starts=2, generations=0, finalists=1, refits=4, predictor_steps=20)
 
@@ -78,6 +79,7 @@ EUCLID = QuadraticForm.euclidean(3)
         (lambda q: np.exp(-np.sqrt(q)) / np.sqrt(q), "y = 1.00 ⟨x,x⟩^-0.5 exp(-1.00 √⟨x,x⟩)"),
         (lambda q: 1 / (q + 0.5), "y = 1.00 (⟨x,x⟩ + 0.50)^-1"),
         (lambda q: 2 * np.arcsin(0.2 * np.sqrt(q)), "y = 2.00 arcsin(0.20 √⟨x,x⟩)"),
+        (lambda q: 1 / np.sqrt(1 - 0.04 * q), "y = 5.00 (25.00 - ⟨x,x⟩)^-0.5"),
     ],
 )
 def test_laws_of_one_square_are_found_exactly(law, expected):
@@ -299,6 +301,34 @@ def test_what_is_no_short_formula_is_called_an_approximation_or_nothing():
     about = short_formula(problem(one, q + 0.3 * np.tanh(3 * q - 4), EUCLID, predictor=1e-4))
     assert not about.holds and about.unexplained < 0.05 and len(about.terms) <= 3
     assert str(about).startswith("y ≈ ") and "approximation" in about.lines()[1] and "approx" in about.latex()
+
+
+def test_a_sum_whose_numbers_are_not_known_is_not_exact():
+    """What interpolates leaves next to nothing, too, but its numbers may as well be others."""
+    monomials = [Monomial((Factor(kind, (1,), (1,), shape=2.0),)) for kind in ("exp", "cos")]
+    terms = [Term((m,), "", 0.3, 0.001) for m in monomials] + [Term((Monomial(),), "", 0.7, 0.001)]
+    law = Formula("y", tuple(terms), Symmetry(EUCLID), unexplained=1e-11, predictor_unexplained=1e-11)
+    assert law.exact and law.holds and "nothing" in law.lines()[1]
+    loose = replace(law, terms=(replace(terms[0], error=0.08), *terms[1:]))
+    assert not loose.exact and not loose.holds and "interpolation" in loose.lines()[1]
+
+
+def test_areas():
+    """The size of a torque, and the distance from a line; in sympy and in other units, too."""
+    sympy = pytest.importorskip("sympy")
+    x = vectors(3, 500, 2, 3)
+    area = np.linalg.norm(np.cross(x[:, 0], x[:, 1]), axis=1)
+    torque = short_formula(problem(x, 3 * area, EUCLID))
+    assert str(torque) == "y = 3.00 √(⟨x1,x1⟩⟨x2,x2⟩ - ⟨x1,x2⟩²)" and torque.exact
+    away = short_formula(problem(x, area / np.linalg.norm(x[:, 1], axis=1), EUCLID))
+    assert "⟨x2,x2⟩^-0.5" in str(away) and away.exact
+    torque = replace(torque, coordinates=tuple("abcdef"))
+    computed = sympy.lambdify(sympy.symbols("a:f", real=True), torque.sympy())(*x.reshape(500, 6).T)
+    np.testing.assert_allclose(computed, 3 * area, rtol=1e-9)
+    far = given(torque, torque.symmetry, 1e3, 1.0)
+    np.testing.assert_allclose(far(1e3 * x), torque(x), rtol=1e-9)
+    boosted = QuadraticForm.minkowski(3)  # where the square of an area may be negative
+    assert short_formula(problem(x, 3 * area, boosted)) is None
 
 
 def test_terms_that_data_cannot_tell_apart_are_named():
@@ -569,3 +599,6 @@ def test_the_law_in_coordinates_has_the_digits_of_its_errors():
     assert f"that is, m = √({0.49 * A[0, 0]:.3f} E² + {0.49 * A[1, 1]:.4f} p²)" in law.lines()
     wide = replace(law, form_halves=((0.0, 0.0), (0.0, 0.02)))
     assert f"that is, m = √({0.49 * A[0, 0]:.3f} E² + {0.49 * A[1, 1]:.2f} p²)" in wide.lines()
+    mixed = replace(law, symmetry=Symmetry(QuadraticForm([[2.0, 0.02], [0.02, 0.5]], ["E", "p"])))
+    assert "E·p" in mixed.lines()[-1]
+    assert "E·p" not in replace(mixed, form_halves=((0.0, 0.05), (0.05, 0.0))).lines()[-1]

@@ -75,3 +75,12 @@ def test_a_product_of_three_coordinates_has_a_form_of_full_rank():
     size = found.symmetry.form.eigenvalues.abs()
     assert float(size.max() / size.min()) < 1.001
     assert found.formula.exact and len(found.formula.terms) == 2 and "⟨x,b⟩³" in str(found.formula)
+
+
+def test_a_law_that_only_a_singular_form_would_make_shorter_keeps_its_form():
+    x = torch.randn(600, 1, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    y = x[:, 0, :2].square().sum(1) + 0.3 * x[:, 0, 2]
+    parts = [Samples(x[k::3], y[k::3]) for k in range(3)]
+    symmetry = Symmetry(QuadraticForm.euclidean(3), directions=[[0.0, 0.0, 1.0]])
+    found = plainest(Problem(*parts, symmetry, "scalar", lambda samples: samples.y.numpy() + 0.01))
+    assert not found.symmetry.form.signature.zero

@@ -69,7 +69,12 @@ def test_exact_points_in_any_units_give_the_exact_quadric(signature, seed, power
 
 
 @pytest.mark.parametrize(
-    ("p", "q", "noise"), [(2, 0, 0.05), (3, 0, 0.01), (1, 2, 0.05), (1, 3, 0.01), (2, 3, 0.05)]
+    ("p", "q", "noise"),
+    [
+        (2, 0, 0.05),
+        (1, 3, 0.01),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((3, 0, 0.01), (1, 2, 0.05), (2, 3, 0.05))),
+    ],
 )
 def test_noise_and_outliers(p, q, noise):
     rng = np.random.default_rng(100 * p + 10 * q + int(100 * noise))
@@ -206,7 +211,15 @@ def not_a_quadric(kind, n, N, rng):
 
 @pytest.mark.parametrize(
     ("kind", "n"),
-    [("cloud", 2), ("cube", 3), ("ball", 2), ("tails", 4), ("rounded cube", 2), ("rounded cube", 3)],
+    [
+        ("cube", 3),
+        ("tails", 4),
+        ("rounded cube", 2),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (("cloud", 2), ("ball", 2), ("rounded cube", 3))
+        ),
+    ],
 )
 def test_points_off_any_quadric_are_refused(kind, n):
     found = level_form(not_a_quadric(kind, n, 250, np.random.default_rng(40 + n)))
@@ -271,12 +284,12 @@ def test_bad_input_is_named_with_the_fix():
 def ellipsoid():
     rng = np.random.default_rng(11)
     z = surface(3, 0, 150, rng)
-    return moved(z + 0.01 * rng.normal(size=z.shape), 3, 0, rng, np.array([1e3, 1.0, 1e-3]))
+    x, _, _ = moved(z + 0.01 * rng.normal(size=z.shape), 3, 0, rng, np.array([1e3, 1.0, 1e-3]))
+    return x, level_form(x, names=["u", "v", "w"], seed=3)
 
 
 def test_calibration_makes_lengths_one(ellipsoid):
-    x, _, _ = ellipsoid
-    found = level_form(x)
+    x, found = ellipsoid
     T, c = found.calibration
     assert np.allclose(T, T.T) and np.allclose(found.calibrate(x), (x - c) @ T)
     lengths = np.linalg.norm(found.calibrate(x), axis=1)
@@ -296,7 +309,7 @@ def test_indefinite_forms_have_no_calibration():
 
 
 def test_print_json_page_and_picture(ellipsoid, tmp_path):
-    found = level_form(ellipsoid[0], names=["u", "v", "w"])
+    _, found = ellipsoid
     text = str(found)
     assert text.startswith("FOUND: The points lie on an ellipsoid") and "centre (± 95 %)" in text
     again = LevelForm.load(found.save(tmp_path / "level.json"))
@@ -318,8 +331,8 @@ def test_print_json_page_and_picture(ellipsoid, tmp_path):
 
 
 def test_same_seed_same_answer(ellipsoid):
-    one, other = (level_form(ellipsoid[0], seed=3) for _ in range(2))
-    assert one.to_json() == other.to_json()
+    x, found = ellipsoid
+    assert level_form(x, names=["u", "v", "w"], seed=3).to_json() == found.to_json()
 
 
 def test_many_points_are_chosen_from(monkeypatch):

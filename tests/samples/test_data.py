@@ -729,7 +729,7 @@ def test_constant_target(samples):
     assert notices_of(X, np.full(40, 2.5)) == ["y is constant (2.5 in its first entry)"]
 
 
-@pytest.mark.parametrize("unit", [1e-300, 1e-7, 1e7, 1e200])
+@pytest.mark.parametrize("unit", [1e-140, 1e-7, 1e7, 1e140])
 @pytest.mark.parametrize("points", [False, True])
 def test_mixed_units_are_nothing_to_speak_of(samples, points, unit):
     X, y = samples
@@ -737,6 +737,13 @@ def test_mixed_units_are_nothing_to_speak_of(samples, points, unit):
     assert notices_of(X[:, None].repeat(2, 1) if points else X, y, names=NAMES) == []
     entered, notices = enter(X, y)
     assert notices == [] and hopeless(entered) is None
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e200])
+def test_units_whose_form_float64_cannot_hold_are_refused(samples, unit):
+    X, y = samples
+    with pytest.raises(DataError, match=r"'py'.*too far apart for one form: give one of them in other units"):
+        check_samples(X * [1, 1, unit, 1], y, names=NAMES)
 
 
 def test_rank(samples, monkeypatch):

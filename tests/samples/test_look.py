@@ -1,13 +1,16 @@
 """What a file holds, told before anyone says what is what."""
 
+import zipfile
+
 import h5py
 import numpy as np
 import pandas as pd
 import pytest
 from app_samples import law
 
-from gortho.samples import read
+from gortho.samples import DataError, read, sheets
 from gortho.samples.look import LOOKED_AT, look
+from gortho.samples.tables import check_header
 
 
 def messy():
@@ -113,3 +116,19 @@ def test_arrays_by_their_headers(tmp_path):
     seen = look(tmp_path / "a.h5")
     assert {c.name: c.kind for c in seen.columns} == {"g/X": "numbers", "y": "whole numbers", "kind": "text"}
     assert (seen.x, seen.y) == ((), ("y",))
+
+
+def test_workbooks_that_would_fill_the_memory_are_refused(tmp_path, monkeypatch):
+    pd.DataFrame({"a": [1.0], "y": [2.0]}).to_excel(tmp_path / "a.xlsx", index=False)
+    assert look(tmp_path / "a.xlsx").rows == 1
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/more.xml", bytes(3_000_000))
+    monkeypatch.setattr(sheets, "MAX_UNPACKED", 2_000_000)
+    with pytest.raises(DataError, match=r"a\.xlsx: the workbook unpacks to .* save it as \.csv or \.parquet"):
+        look(tmp_path / "a.xlsx")
+
+
+def test_headers_of_many_names_are_checked_fast():
+    table = sheets.whole_table([f"c{k}" for k in range(20_000)] + ["c7"], 1, lambda name: np.ones(1))
+    with pytest.raises(DataError, match="the header names 'c7' more than once"):
+        check_header(table)

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 import gortho
 from gortho import Settings, Verdict, cli
-from gortho.runs import labels_of
 from gortho.samples import DataError, derivatives, read
 from gortho.samples.suspects import suspects
+from gortho.surveyed import labels_of
 
 SMALL = Settings(starts=10, generations=2, refits=4, predictor_steps=100)
 NAMES = ["E", "px", "py"]

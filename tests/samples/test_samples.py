@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from helpers import ORDERED_SIGNATURES, normal, seeds
@@ -15,6 +16,7 @@ from gortho.samples import DataError
 from gortho.samples.checks import weights_of
 from gortho.samples.door import enter, hopeless, split_scalars
 from gortho.samples.frame import Frame, form_distance, unit_form
+from gortho.samples.spaces import side_by_side
 from gortho.samples.values import ROWS, Samples
 
 
@@ -342,3 +344,12 @@ def test_samples_with_hope_pass_whatever_their_units_are(size):
     x = size * normal(50, 1, 3) * torch.tensor([1e-6, 1.0, 1e6])
     assert hopeless(Samples(x, size * normal(50, seed=1))) is None
     assert hopeless(Samples(x, 1e6 + normal(50, seed=1))) is None
+
+
+def test_rows_that_are_arrays_of_their_own_are_refused_in_one_line():
+    rows = pd.Series(list(np.ones((30, 3))))
+    with pytest.raises(DataError, match="in row 0, not a real number"):
+        enter(rows, np.ones(30))
+    with pytest.raises(DataError, match="list of arrays of shapes") as refused:
+        side_by_side([np.ones((2 + k % 2, 3)) for k in range(300)])
+    assert len(str(refused.value)) < 300

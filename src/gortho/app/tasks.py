@@ -38,38 +38,30 @@ def discover(watch: Watch, *, file: str, folder: str, asked: dict[str, Any]) -> 
 
     import gortho
     from gortho.cli.options import EFFORTS
-    from gortho.cli.searching import LEAST_SHARE
     from gortho.discovery.large import survey
-    from gortho.runs import labels_of, remembered, scalars_of
+    from gortho.surveyed import searched
 
     def rows_read(rows: int, total: int | None) -> None:
         watch("reading", 0.0, f"{rows:,}{f' of {total:,}' if total else ''} rows")
 
     reading = wanted.reading()
     seen = survey(file, progress=rows_read, **reading)
-    data, budget = seen.data, wanted.time_budget
-    names = [name.strip() for name in wanted.names.split(",")] if wanted.names.strip() else data.names
-    watch("search", 0.0, f"{len(data.X):,} rows are read")
-    found = gortho.discover(
-        data.X,
-        data.y,
-        **{name: reading[name] for name in ("output", "seed", "max_samples")},
-        scalars=scalars_of(data),
-        sample_weight=None if data.y_error is not None else data.weights,
-        y_error=data.y_error,
+    names = [name.strip() for name in wanted.names.split(",")] if wanted.names.strip() else None
+    watch("search", 0.0, f"{len(seen.data.X):,} rows are read")
+    found = searched(
+        seen,
+        reading,
+        begun,
+        time_budget=wanted.time_budget,
+        names=names,
         errors=wanted.errors,
         tolerance=wanted.tolerance,
         set_like=wanted.set_like,
-        names=names,
         look_for="auto" if wanted.look_for == ("auto",) else list(wanted.look_for),
-        time_budget=budget and max(budget - time.perf_counter() + begun, LEAST_SHARE * budget),
-        known=None if seen.totals is None else seen,
         settings=gortho.Settings(**EFFORTS[wanted.effort]),
         watch=watch,
-        labels=labels_of(data),
     )
     watch(WRITING, 1.0, "")
-    found = remembered(found, data)
     found = dataclasses.replace(found, notices=tuple(as_fields(notice) for notice in found.notices))
     place = Path(folder)
     found.save(place / RUN)

@@ -19,30 +19,15 @@ def check_columns(file: Path, reading: dict[str, Any]) -> None:
     kind_of(file)  # is it there?
     if file.suffix.lower() in READ_WHOLE:
         return
-    wanted = Wanted(
-        x=reading["x"],
-        y=reading["y"],
-        scalars=reading["scalars"],
-        weight=reading["weight"],
-        y_error=reading["y_error"],
-        time=reading["derivative"],
-        by=reading["by"],
-        drop=reading["drop"],
-        decimal=reading["decimal"],
-        output=reading["output"],
-    )
+    parts = ("x", "y", "scalars", "weight", "y_error", "by", "drop", "decimal", "output")
+    wanted = Wanted(time=reading["derivative"], **{name: reading[name] for name in parts})
     open_chunks(file, wanted)
 
 
 def check_destinations(report: Path | None, save: Path | None) -> None:
     """Find out before the search, not after it, that a result could not be written."""
+    check_place("--report", report, ".html", ".htm")
     if report is not None:
-        if report.suffix.lower() not in (".html", ".htm"):
-            raise ValueError(f"--report {report}: the report is a page, give a name that ends in .html")
-        if report.is_dir() or not report.parent.is_dir():
-            raise ValueError(f"--report {report}: there is no folder {report.parent} to write it to")
-        if not os.access(report if report.exists() else report.parent, os.W_OK):
-            raise ValueError(f"--report {report}: it cannot be written to, choose another place")
         import gortho.report.page  # noqa: F401 - is the extra installed?
     if save is not None:
         from gortho.discovery.saving import check_writable
@@ -51,3 +36,15 @@ def check_destinations(report: Path | None, save: Path | None) -> None:
             check_writable(save)
         except ValueError as error:
             raise ValueError(f"--save {error}") from None
+
+
+def check_place(option: str, path: Path | None, *suffixes: str) -> None:
+    """Whether a file of one of these suffixes can be written to the place that an option names, if it does."""
+    if path is None:
+        return
+    if path.suffix.lower() not in suffixes:
+        raise ValueError(f"{option} {path}: give a name that ends in {suffixes[0]}")
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"{option} {path}: there is no folder {path.parent} to write it to")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"{option} {path}: it cannot be written to, choose another place")

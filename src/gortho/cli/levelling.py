@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from gortho.cli.base import EXIT_CODES, main
+from gortho.cli.beforehand import check_destinations, check_place
 from gortho.cli.options import DECIMAL, FILE, JSON, NAMES, SEED
 
 
@@ -46,7 +46,8 @@ def level(
     """
     from gortho.samples import read
 
-    _check_destinations(report, save)
+    check_destinations(report, None)
+    check_place("--save", save, ".json")
     data = read(file, x=x, targets=False, decimal=decimal, seed=seed)
     from gortho.level import level_form  # bad input shall not wait for torch
 
@@ -71,14 +72,3 @@ def _numbers(text: str | None) -> list[float] | None:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise ValueError(f"--x-error {text}: give numbers with commas between them, as 1,1,0.5") from None
-
-
-def _check_destinations(report: Path | None, save: Path | None) -> Any:
-    """Find out before the fit, not after it, that a result could not be written."""
-    for option, path, suffixes in (("--report", report, (".html", ".htm")), ("--save", save, (".json",))):
-        if path is None:
-            continue
-        if path.suffix.lower() not in suffixes:
-            raise ValueError(f"{option} {path}: give a name that ends in {suffixes[0]}")
-        if path.is_dir() or not path.parent.is_dir():
-            raise ValueError(f"{option} {path}: there is no folder {path.parent} to write it to")

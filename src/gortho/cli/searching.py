@@ -38,8 +38,6 @@ if TYPE_CHECKING:  # what the commands need is imported where it is used
     from gortho.discovery import Discovery, Survey
 
 
-#: The share of a time budget that is the search's, however long reading took.
-LEAST_SHARE = 0.25
 #: As in `gortho.discovery.verdict`, which help shall not wait for.
 TOLERANCE = 0.003
 
@@ -176,42 +174,29 @@ def discover(
         raise click.UsageError("--dims says how many vectors there are: leave out --points")
     check_columns(file, reading)
     check_destinations(report, save)
-    from gortho.runs import labels_of, remembered, scalars_of
-    from gortho.samples.spaces import apart
+    from gortho.surveyed import searched
 
     if reading["derivative"] is not None and reading["output"] == "scalar":
         reading["output"] = "vector"
     seen = _survey(file, dask, quiet, time_budget=time_budget, **reading)
-    data = seen.data
-    for notice in [] if quiet else data.notices:
+    for notice in [] if quiet else seen.data.notices:
         click.echo(f"note: {as_options(notice)}", err=True)
-    labels: Any = data.names if names is None else [name.strip() for name in names.split(",")]
-    X: Any = data.X
-    words = labels_of(data)
-    if sizes:
-        X = apart(X, sizes)
-    found = _search(
-        X,
-        data.y,
-        effort,
-        quiet,
-        workers,
-        **{name: reading[name] for name in ("output", "seed", "max_samples")},
-        scalars=scalars_of(data),
-        sample_weight=None if data.y_error is not None else data.weights,
-        y_error=data.y_error,
-        errors=errors,
-        tolerance=tolerance,
-        set_like=set_like,
-        names=labels,
-        look_for="auto" if look_for == "auto" else [name.strip() for name in look_for.split(",")],
-        axial=whole_numbers("--axial", axial),
-        spaces=whole_numbers("--spaces", spaces),
-        time_budget=time_budget and max(time_budget - time.perf_counter() + begun, LEAST_SHARE * time_budget),
-        known=None if seen.totals is None or sizes else seen,
-        labels=words,
-    )
-    found = remembered(found, data)
+    with _searching(effort, quiet, workers) as how:
+        found = searched(
+            seen,
+            reading,
+            begun,
+            time_budget=time_budget,
+            sizes=sizes,
+            names=None if names is None else [name.strip() for name in names.split(",")],
+            errors=errors,
+            tolerance=tolerance,
+            set_like=set_like,
+            look_for="auto" if look_for == "auto" else [name.strip() for name in look_for.split(",")],
+            axial=whole_numbers("--axial", axial),
+            spaces=whole_numbers("--spaces", spaces),
+            **how,
+        )
     notices = tuple(as_options(notice) for notice in found.notices)
     found = dataclasses.replace(found, notices=notices, advice=as_options(found.advice))
     _hand_over(ctx, found, report, save, as_json)
@@ -239,12 +224,14 @@ def demo(ctx: click.Context, /, seed: int, effort: str, report: Path, save: Path
     Example:
       gortho demo --report demo.html
     """
+    import gortho
     from gortho.studies.tasks import synthetic
 
     check_destinations(report, save)
     task = synthetic(samples=3000, seed=seed)
     click.echo(f"Hidden in the data: {task.form}")
-    found = _search(task.x, task.y, effort, quiet, output=task.output, seed=seed)
+    with _searching(effort, quiet) as how:
+        found = gortho.discover(task.x, task.y, output=task.output, seed=seed, **how)
     if found.candidate is not None:
         near, far = found.candidate.cosine(task.form), found.candidate.algebra_distance(task.form)
         click.echo(f"Found beside truth: |cos| = {near:.6f} (1 is equal), d_PA = {far:.1g} (0 is equal)")
@@ -284,13 +271,13 @@ def client_of(address: str | None) -> Iterator[Any]:
         yield client
 
 
-def _search(x: Any, y: Any, effort: str, quiet: bool, workers: int = 1, **options: Any) -> Discovery:
-    """Discover, with a progress bar and a Ctrl-C that keeps the best so far."""
-    import gortho
+@contextmanager
+def _searching(effort: str, quiet: bool, workers: int = 1) -> Iterator[dict[str, Any]]:
+    """Within: a progress bar, and a Ctrl-C that keeps the best so far. Gives the options for it."""
+    from gortho.discovery import Settings
 
-    settings = gortho.Settings(**EFFORTS[effort], workers=workers)
     with Bar(hidden=quiet) as bar, keep_best_on_interrupt():
-        return gortho.discover(x, y, settings=settings, watch=bar, **options)
+        yield {"settings": Settings(**EFFORTS[effort], workers=workers), "watch": bar}
 
 
 def _hand_over(

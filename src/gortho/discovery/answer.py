@@ -147,7 +147,7 @@ def _draws(posed: Posed, form: FoundForm, fitted: Fitted | None, seed: int) -> T
     short = fitted.kind is Kind.POLYNOMIAL
     parts = posed.weighted(form.search.errors) if short else posed.parts
     degree = fitted.options["degree"] if short else None
-    few = [s.rows(slice(0, SEARCH_SAMPLES)) for s in (parts.train, parts.validation)]
+    few = [s.rows(slice(0, SEARCH_SAMPLES)) for s in parts[:2]]
     return draws(few[0], few[1], fitted.form.matrix, form.search.errors, seed, degree)
 
 
@@ -156,7 +156,7 @@ def gathered(
 ) -> Evidence:
     """All measurements that the verdict rests on."""
     found, spectral = form.search, form.spectral
-    around = None if form.refits is None else spread(A, form.refits, zero)
+    around = None if form.refits is None else spread(A, form.refits, zero, posed.frame)
     return Evidence(
         samples=len(posed.parts.train),
         held_out=len(posed.parts.held_out),
@@ -233,9 +233,9 @@ def _errors(posed: Posed, c: Comparison, form: QuadraticForm | Symmetry) -> tupl
     """Mean squared errors in the given coordinates, by the weights of the samples, and the predictor's values."""
     unit = posed.given.train.units[1]  # squares stay in range
     parts = posed.given
-    everyone = Samples.cat([parts.train, parts.validation, parts.held_out]).in_units(1.0, unit)
+    everyone = Samples.cat(parts).in_units(1.0, unit)
     test = parts.held_out.in_units(1.0, unit)
-    w = torch.ones(len(everyone), dtype=everyone.y.dtype) if everyone.weights is None else everyone.weights
+    w = everyone.each_weight
     mean = torch.tensordot(w / w.sum(), everyone.y, dims=1)
     share = 1.0 if test.weights is None else 1 / float(test.weights.mean())
     # Of all samples, as in the reason: the same error is the same share in both, also where few weights are large.

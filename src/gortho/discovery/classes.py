@@ -40,15 +40,7 @@ MONOMIALS, DEGREE = 130, 4
 
 def labelled(parts: Parts, given: Parts) -> Parts:
     """The parts, in their frame, with the labels of the given ones as targets."""
-    return Parts(
-        *(
-            replace(part, y=labels.y.double(), rep=labels.rep)
-            for part, labels in zip(
-                (parts.train, parts.validation, parts.held_out),
-                (given.train, given.validation, given.held_out),
-            )
-        )
-    )
+    return Parts(*(replace(s, y=labels.y.double(), rep=labels.rep) for s, labels in zip(parts, given)))
 
 
 # The predictor
@@ -63,7 +55,7 @@ def prepare(net: EquivariantNet, samples: Samples) -> None:
     """Units of the inputs from samples; with no weights at all, the network gives the class frequencies."""
     net.calibrate(samples.x, samples.y, *samples.scalars)
     net.y_scale.fill_(1.0)
-    share = samples.y if samples.weights is None else samples.y * samples.weights[:, None]
+    share = samples.y * samples.each_weight[:, None]
     net.y_shift.copy_(share.mean(dim=0).clamp_min(LEAST_PROBABILITY).log())
 
 
@@ -116,8 +108,7 @@ def compare_classes(
     fitted: Fitted, parts: Parts, *, seed: int, clock: Clock, progress: Callable[[float], None]
 ) -> Comparison:
     """Both sides fitted to the labels, the best of each measured by its log loss on held-out samples."""
-    sets = (parts.train, parts.validation, parts.held_out)
-    own = [predict(fitted.network, *s.inputs).double() for s in sets]
+    own = [predict(fitted.network, *s.inputs).double() for s in parts]
     size = sum(p.numel() for p in fitted.network.parameters())
     predictor = _model("equivariant", parts, [z.log_softmax(1) for z in own[1:]], size)
     invariants = Invariants.of(fitted.form.matrix, parts.train)
@@ -156,10 +147,9 @@ def _side(
     inputs: Callable[[Samples], Tensor], parts: Parts, own: Sequence[Tensor], seed: int
 ) -> Iterator[Model]:
     """Boosted trees and logistic regression with these inputs, alone and beside the predictor's logits."""
-    sets = (parts.train, parts.validation, parts.held_out)
-    codes = [s.y.argmax(1).numpy() for s in sets[:2]]
+    codes = [s.y.argmax(1).numpy() for s in parts[:2]]
     weights = None if parts.train.weights is None else parts.train.weights.double().numpy()
-    rows = [inputs(s) for s in sets]
+    rows = [inputs(s) for s in parts]
     expand, logits = monomials_of(rows[0], MONOMIALS, DEGREE), [z - z.mean(1, keepdim=True) for z in own]
     for beside, note in ((None, ""), (logits, f"{CORRECTED} by ")):
         extra = [torch.zeros(len(Z), 0) for Z in rows] if beside is None else beside
@@ -228,7 +218,7 @@ def _model(
 def frequencies(samples: Samples) -> Tensor:
     """Shares of the classes."""
     y = samples.y.double()
-    w = torch.ones(len(y), dtype=y.dtype) if samples.weights is None else samples.weights.double()
+    w = samples.each_weight.double()
     return ((y * w[:, None]).sum(0) / w.sum()).clamp_min(LEAST_PROBABILITY)
 
 
@@ -236,4 +226,4 @@ def log_losses(log_probabilities: Tensor, samples: Samples) -> np.ndarray:
     """Minus the log-probability of each sample's class ``(N,)``, times its weight; no class is quite impossible."""
     least = math.log(LEAST_PROBABILITY)
     losses = -(log_probabilities.double().clamp_min(least) * samples.y.double()).sum(1)
-    return (losses if samples.weights is None else losses * samples.weights).numpy()
+    return samples.by_weight(losses).numpy()

@@ -121,7 +121,7 @@ def noise_of(train: Samples) -> Noise | None:
     The samples have the weights that errors are counted with.
     """
     y = train.y.double().reshape(len(train), -1)
-    w = torch.ones(len(y), dtype=y.dtype) if train.weights is None else train.weights.double()
+    w = train.each_weight.double()
     mean = (y * w[:, None]).sum(0) / w.sum()
     variance = float((w * (y - mean).square().mean(1)).mean())
     if train.noise is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from numbers import Real
 from typing import Any
 
 from torch import Tensor
@@ -19,15 +20,13 @@ from gortho.discovery.answer import answer, provenance
 from gortho.discovery.classes import class_predictor, compare_classes
 from gortho.discovery.clock import Clock, too_small
 from gortho.discovery.defect import noise_of
-from gortho.discovery.determinants import NOTE as VOLUME
-from gortho.discovery.determinants import looks_like_a_volume
 from gortho.discovery.find import FoundForm, find_form
-from gortho.discovery.gradients import NOTE, looks_like_a_gradient
+from gortho.discovery.hints import GRADIENT, VOLUME, looks_like_a_gradient, looks_like_a_volume
 from gortho.discovery.large import Survey, allowed
 from gortho.discovery.law import with_formula
 from gortho.discovery.outliers import SEARCHES, outlier_notices, outliers, with_ruling, without_outliers
 from gortho.discovery.posed import Posed
-from gortho.discovery.predictor import Fitted, Kind, Parts, committee, final_predictor
+from gortho.discovery.predictor import Fitted, Kind, Parts, committee, final_predictor, from_all
 from gortho.discovery.result import Discovery, with_reach
 from gortho.discovery.search import Interrupted, as_good
 from gortho.discovery.settings import Settings
@@ -36,7 +35,6 @@ from gortho.discovery.spreads import without_noise_eigenvalues
 from gortho.discovery.targets import Errors
 from gortho.discovery.twins import Comparison, compare
 from gortho.discovery.verdict import TOLERANCE, Verdict
-from gortho.discovery.whole import from_all
 from gortho.discovery.wider.claims import Asked, even_rep
 from gortho.discovery.wider.notes import with_translations
 from gortho.discovery.wider.widen import wanted, widen
@@ -120,8 +118,12 @@ def discover(
     >>> found.verdict.name, found.group_name
     ('FOUND', 'O(1,1)')
     """
-    if not 0 <= tolerance < 1:
-        raise ValueError(f"tolerance = {tolerance}: give a share of the variance, from 0 to 1")
+    if not isinstance(tolerance, Real) or not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance = {tolerance!r}: give a share of the variance, from 0 to 1")
+    if watch is not None and not callable(watch):
+        raise TypeError(
+            f"watch = {watch!r}: give a function of (stage, share done, leading form), such as print"
+        )
     clock, seed = Clock(time_budget), checks.seed(seed)
     dims: tuple[int, ...] = ()
     if are_spaces(X):
@@ -150,7 +152,7 @@ def discover(
         why=limits.why,
         labels=labels,
     )
-    notices += [*too_small(time_budget), *([NOTE] if looks_like_a_gradient(samples) else [])]
+    notices += [*too_small(time_budget), *([GRADIENT] if looks_like_a_gradient(samples) else [])]
     notices += [VOLUME] if looks_like_a_volume(samples) else []
     asked = Asked.of(look_for, axial, spaces, samples.rep, samples.points, set_like)
     samples = samples.with_targets(samples.y, even_rep(samples.rep))  # parity is told apart from O(A)

@@ -1,13 +1,20 @@
-"""The predictor for other programs: torch.export and ONNX, with A frozen."""
+"""For other programs: the predictor by torch.export and ONNX, with A frozen; the invariants as a table, and PySR."""
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
 from gortho.nn.framed import InFrame
+from gortho.reps import Scalar, as_rep
+from gortho.samples.called import Labels
+from gortho.samples.door import as_tuples, by_name, split_scalars
 
 
 def export(net: InFrame, path: Path) -> Path:
@@ -36,3 +43,34 @@ def export(net: InFrame, path: Path) -> Path:
     else:
         raise ValueError(f"{path.name}: choose the suffix .pt2 (torch.export) or .onnx")
     return path
+
+
+def invariants(found: Any, X: Any, scalars: Any = None) -> pd.DataFrame:
+    """Inner products ⟨x_i, x_j⟩ and scalars, one column each, named "q" or "q11", "q12", … and as in the formula."""
+    if found.symmetry is None or not found.symmetry.plain:
+        met = found.symmetry or f"the verdict {found.verdict}"
+        raise ValueError(f"a table of invariants is made for O(A) of one form alone, not for {met}")
+    points = int(found.network_options.get("points", 1))
+    x = np.asarray(as_tuples(by_name(X, found.names, found.columns, points)), float)
+    x = x[:, None] if x.ndim == 2 else x
+    gram = np.einsum("zin,nm,zjm->zij", x, found.symmetry.form.matrix.numpy(), x)
+    pairs = list(combinations_with_replacement(range(x.shape[1]), 2))
+    table = {f"q{i + 1}{j + 1}" if len(pairs) > 1 else "q": gram[:, i, j] for i, j in pairs}
+    given = split_scalars(scalars, x.shape[1])
+    counts = [0 if s is None else s.shape[-1] for s in given]
+    names = Labels.of(None, None, scalars).full(found.names, x.shape[1], *counts).scalars
+    if found.formula is not None and len(found.formula.scalars) == len(names):
+        names = found.formula.scalars
+    flat = [column for s in given if s is not None for column in s.reshape(len(x), -1).T]
+    return pd.DataFrame(table | dict(zip(names, flat)))
+
+
+def regress(found: Any, X: Any, y: Any, scalars: Any = None, **options: Any) -> Any:
+    """PySR's regressor, fitted to y as a function of the invariants."""
+    if as_rep(found.output) != Scalar() or found.classes:
+        raise ValueError(f"symbolic regression is for scalars: the output was {found.output!r}")
+    try:
+        from pysr import PySRRegressor
+    except ImportError:
+        raise ImportError("found.symbolic() needs PySR: pip install 'gortho[pysr]'") from None
+    return PySRRegressor(**options).fit(invariants(found, X, scalars), np.asarray(y, float))

@@ -8,7 +8,9 @@ through the metric in the legs.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -19,9 +21,9 @@ from gortho.nn.features import combine, features_for, weight_shape
 from gortho.nn.tuples import SMALLEST_UNIT, SOFT, Neurons, TupleFeatures
 from gortho.reps import Covector, Rep, Scalar, Vector
 from gortho.samples.values import Samples
-from gortho.terms import Metric
+from gortho.terms import Metric, Term
 
-#: Step of central differences in the entries of a form of size √n.
+#: Step of central differences in the entries of a form of size √n, and in other unknowns of order one.
 STEP = 1e-5
 #: Below this share of the largest eigenvalue, others are lifted by it before a form is inverted.
 SINGULAR = 1e-7
@@ -171,28 +173,9 @@ class Family:
             return Design(f if isinstance(f, Tensor) else f[0])
         if isinstance(f, Tensor):
             return Design(f, tensor_basis(self.rep, A, inputs.x))
-        return Design(self._set_design(A, inputs, f).flatten(0, 1))
-
-    def _set_design(self, A: Tensor, inputs: Inputs, f: list[Tensor]) -> Tensor:
-        """The design of a set: every function of the whole, of a point or of a pair times its vectors, summed."""
+        terms = [part.terms() for part in self.rep.parts]
         x = inputs.vectors
-        metric, lowered = metric_of(A), x @ A
-        whole, points, pairs = f
-        blocks = []
-        sizes = [part.size(self.n) for part in self.rep.parts]
-        for place, part in enumerate(self.rep.parts):
-            for term in part.terms():
-                v = [x if position < part.up else lowered for position in term.legs]
-                if not v:
-                    value = whole
-                elif len(v) == 1:
-                    value = torch.einsum("zim,zia->zma", points, v[0])
-                else:
-                    own = torch.einsum("zim,zia,zib->zmab", points, *v)
-                    value = torch.cat([own, torch.einsum("zijm,zia,zjb->zmab", pairs, *v)], 1)
-                value = part.with_pairs(term, value, metric).reshape(len(x), -1, sizes[place])
-                blocks.append(torch.nn.functional.pad(value, (sum(sizes[:place]), sum(sizes[place + 1 :]))))
-        return torch.cat(blocks, 1).mT
+        return Design(set_products(self.rep, terms, A, x, x[0, :0], f).mT.flatten(0, 1))
 
     def _outputs(self, c: list[Tensor], A: Tensor, inputs: Inputs) -> Tensor:
         """Predictions ``(N, components)`` from coefficients."""
@@ -263,8 +246,7 @@ class Family:
             return total
 
         directions = symmetric_basis(self.n)
-        through = [outputs(A + STEP * d) - outputs(A - STEP * d) for d in directions]
-        return torch.einsum("zcm,mab->zcab", torch.stack(through, -1) / (2 * STEP), directions)
+        return torch.einsum("zcm,mab->zcab", differences(outputs, A, directions), directions)
 
 
 def _contracted(c: Tensor, x: Tensor, legs: int) -> Tensor:
@@ -294,17 +276,69 @@ def tensor_basis(rep: Rep, A: Tensor, x: Tensor, metric: Metric | None = None) -
         return lowered
     if metric is None:
         metric = metric_of(A) if _depends_on_form(rep) else Metric(A, A)
-    N, _, n = x.shape
-    blocks: list[Tensor] = []
-    sizes = [part.size(n) for part in rep.parts]
-    for place, part in enumerate(rep.parts):
+    blocks: list[list[Tensor]] = []
+    for part in rep.parts:
+        blocks.append([])
         for term in part.terms():
-            value = x.new_ones(N, 1)
+            value = x.new_ones(len(x), 1)
             for position in term.legs:
                 v = x if position < part.up else lowered
                 lead = value.ndim - 2
                 value = value[:, :, None, ..., None] * v[(slice(None), None, slice(None), *[None] * lead)]
                 value = value.flatten(1, 2)
-            value = part.with_pairs(term, value, metric).reshape(N, -1, sizes[place])
-            blocks.append(torch.nn.functional.pad(value, (sum(sizes[:place]), sum(sizes[place + 1 :]))))
-    return torch.cat(blocks, 1)
+            blocks[-1].append(part.with_pairs(term, value, metric))
+    return padded(rep, x.shape[2], blocks)
+
+
+def padded(rep: Rep, n: int, blocks: Sequence[Sequence[Tensor]]) -> Tensor:
+    """Blocks ``(N, ·, components of a part)``, part by part, side by side."""
+    sizes = [part.size(n) for part in rep.parts]
+    pad = torch.nn.functional.pad
+    return torch.cat(
+        [
+            pad(value.reshape(*value.shape[:2], sizes[i]), (sum(sizes[:i]), sum(sizes[i + 1 :])))
+            for i, found in enumerate(blocks)
+            for value in found
+        ],
+        1,
+    )
+
+
+def set_products(
+    rep: Rep, terms: Sequence[Sequence[Term]], A: Tensor, points: Tensor, fixed: Tensor, f: list[Tensor]
+) -> Tensor:
+    """Functions of the whole, of points and of pairs of a set, times points and fixed vectors, summed over the set.
+
+    Each leg of a term is filled by the points ``(N, p, n)`` or by one of the fixed vectors ``(k, n)``.
+    """
+    metric, blocks = metric_of(A), []
+    for part, own in zip(rep.parts, terms):
+        found = []
+        for term in own:
+            lower = [position >= part.up for position in term.legs]
+            for choice in product(range(len(fixed) + 1), repeat=len(lower)):
+                value = _pooled(choice, [points @ A if low else points for low in lower], f)
+                for axis, (j, low) in enumerate(zip(choice, lower)):
+                    if j:
+                        v = fixed[j - 1] @ A if low else fixed[j - 1]
+                        value = (value[..., None] * v).movedim(-1, 2 + axis)
+                found.append(part.with_pairs(term, value, metric))
+        blocks.append(found)
+    return padded(rep, len(A), blocks)
+
+
+def _pooled(choice: tuple[int, ...], vectors: list[Tensor], f: list[Tensor]) -> Tensor:
+    """Functions of a set times those of its points that fill the legs marked 0, summed over points."""
+    whole, points, pairs = f
+    v = [x for x, j in zip(vectors, choice) if j == 0]
+    if not v:
+        return whole
+    if len(v) == 1:
+        return torch.einsum("zim,zia->zma", points, v[0])
+    own = torch.einsum("zim,zia,zib->zmab", points, *v)
+    return torch.cat([own, torch.einsum("zijm,zia,zjb->zmab", pairs, *v)], 1)
+
+
+def differences(f: Callable[[Tensor], Tensor], at: Tensor, directions: Tensor) -> Tensor:
+    """Central differences of ``f (N, components)`` along directions, ``(N, components, directions)``."""
+    return torch.stack([f(at + STEP * d) - f(at - STEP * d) for d in directions], -1) / (2 * STEP)

@@ -130,7 +130,7 @@ def _of_classes(
 ) -> FoundForm:
     """The ends of the search brought to maximum likelihood, and its refits."""
     parts = posed.weighted(Errors.ABSOLUTE)
-    labels = Samples.cat([parts.train, parts.validation]).rows(slice(0, LABELS))
+    labels = Samples.cat(parts[:2]).rows(slice(0, LABELS))
     try:
         with clock.stage("refits"):
             likely = most_likely(labels, found)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.clock import Clock
-from gortho.discovery.determinants import NOTE as VOLUME
+from gortho.discovery.hints import VOLUME
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind
 from gortho.discovery.result import Discovery
@@ -136,7 +136,7 @@ def _by_part(posed: Posed) -> list[np.ndarray]:
     """The numbers of the samples among those that were given, part by part."""
     assert posed.numbers is not None
     parts = posed.given
-    sizes = [len(part) for part in (parts.train, parts.validation, parts.held_out)]
+    sizes = [len(part) for part in parts]
     return [numbers.numpy() for numbers in posed.numbers.split(sizes)]
 
 

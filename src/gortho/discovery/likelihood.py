@@ -70,8 +70,7 @@ class Logistic:
         n, classes = self.samples.n, self.samples.y.shape[1]
         upper = torch.triu_indices(n, n)
         codes, count = self.samples.y.argmax(1), upper.shape[1]
-        w = torch.ones(len(codes), dtype=A.dtype) if weights is None else weights
-        w = w if self.samples.weights is None else w * self.samples.weights
+        w = self.samples.each_weight if weights is None else self.samples.by_weight(weights)
         columns = self.features(A).shape[1]
 
         def form(v: Tensor) -> Tensor:

@@ -83,4 +83,4 @@ def usual_mean(errors: Tensor) -> float:
 def usual_error(predicted: Tensor, samples: Samples) -> float:
     """The mean squared error of usual samples."""
     e = (predicted - samples.y.reshape(predicted.shape)).square().mean(1)
-    return usual_mean(e if samples.weights is None else e * samples.weights)
+    return usual_mean(samples.by_weight(e))

@@ -230,7 +230,7 @@ def polynomial(train: Table, validation: Table, seed: int = 0) -> Predictor:
 def squared_errors(prediction: Tensor, samples: Samples) -> np.ndarray:
     """Mean squared error of each sample ``(N,)``, times its weight."""
     errors = (prediction.double() - samples.y.double()).reshape(len(samples), -1).square().mean(1)
-    return (errors if samples.weights is None else errors * samples.weights).numpy()
+    return samples.by_weight(errors).numpy()
 
 
 def paired_p(better: np.ndarray, worse: np.ndarray) -> float:

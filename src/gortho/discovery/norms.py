@@ -45,14 +45,23 @@ def vectors(samples: Samples) -> Tensor:
 
 
 def changes(law: Law, samples: Samples) -> list[Tensor]:
-    """The derivative Df of a law along each of the `vectors` ``(N, m)``: as equivariant as f is."""
+    """The derivative Df of a law along each of the `vectors` ``(N, m)``: as equivariant as f is.
+
+    A law such as arcsin ends somewhere: where one of both steps leads beyond, the other is left.
+    """
     x, k = samples.x.double(), samples.points
+    f = law(samples).reshape(len(x), -1)
     steps = [x * (torch.arange(k) == i)[:, None] for i in range(k)]
     for i, j in itertools.combinations(range(k), 2):
         half = (x[:, i] - x[:, j]) / 2
         steps.append(torch.stack([half * ((p == i) - (p == j)) for p in range(k)], 1))
-    ends = [[law(replace(samples, x=x + s * STEP * step)) for s in (1, -1)] for step in steps]
-    return [((up - down) / (2 * STEP)).reshape(len(x), -1) for up, down in ends]
+    found = []
+    for step in steps:
+        ends = [law(replace(samples, x=x + s * STEP * step)).reshape(f.shape) for s in (1, -1)]
+        there = [end.isfinite() for end in ends]
+        up, down = (torch.where(known, end, f) for known, end in zip(there, ends))
+        found.append((up - down) / (STEP * (there[0].double() + there[1]).clamp_min(1.0)))
+    return found
 
 
 def harmonics(v: Tensor, degrees: Sequence[int]) -> Tensor:

@@ -64,7 +64,7 @@ def outliers(parts: Parts, A: Tensor, errors: Errors, seed: int) -> Tensor:
 
     ``A`` and ``errors`` are those of the search, in the frame. The fit is one to training and validation samples.
     """
-    whole = Samples.cat([parts.train, parts.validation, parts.held_out])
+    whole = Samples.cat(parts)
     seen = len(parts.train) + len(parts.validation)
     off = _off_the_law(whole, seen, A, seed)
     if off is not None and (not off.any() or not _somewhere(A, whole, off)):
@@ -148,7 +148,7 @@ def _somewhere(A: Tensor, samples: Samples, found: np.ndarray) -> bool:
 def _deviations(samples: Samples) -> Tensor:
     """Squared distances of the targets from their median, by the weights of the samples."""
     y = samples.y.reshape(len(samples), -1)
-    return (y - y.median(0).values).square().sum(1) * _weights(samples)
+    return (y - y.median(0).values).square().sum(1) * samples.each_weight
 
 
 def _far(samples: Samples, seen: int, A: Tensor, seed: int) -> tuple[np.ndarray, Tensor]:
@@ -163,22 +163,18 @@ def _far(samples: Samples, seen: int, A: Tensor, seed: int) -> tuple[np.ndarray,
     # At the edge of the data a fit may leave the range of y.
     inside = torch.clamp(prediction, *torch.quantile(y[:MANY], torch.tensor(USUAL, dtype=y.dtype), dim=0))
     errors = torch.minimum((y - prediction).abs(), (y - inside).abs())
-    squares = errors.square().sum(1) * _weights(samples)
+    squares = errors.square().sum(1) * samples.each_weight
     # Errors may be in proportion to what is predicted: they are usual then.
-    sizes = prediction.square().sum(1) * _weights(samples)
+    sizes = prediction.square().sum(1) * samples.each_weight
     relative = squares / (sizes + sizes.median()).clamp_min(1e-300)
     found = [e > _beyond(FAR, e[:seen]) for e in (squares, relative)]
     return (found[0] & found[1]).numpy(), squares
 
 
-def _weights(samples: Samples) -> Tensor:
-    return torch.ones(len(samples), dtype=samples.y.dtype) if samples.weights is None else samples.weights
-
-
 def _squares(projection: Projection, at: Solve, samples: Samples) -> Tensor:
     """Squared distances of the samples from a fit, by their own weights."""
     y = samples.y.reshape(len(samples), -1)
-    return (y - projection.predict(at, samples)).square().sum(1) * _weights(samples)
+    return (y - projection.predict(at, samples)).square().sum(1) * samples.each_weight
 
 
 def _in_one_place(rows: Tensor, found: np.ndarray) -> bool:
@@ -233,7 +229,7 @@ def with_ruling(found: Discovery, posed: Posed) -> Discovery:
     if found.verdict is Verdict.FOUND or posed.classes:
         return found
     parts = posed.parts
-    squares = _deviations(Samples.cat([parts.train, parts.validation, parts.held_out]))
+    squares = _deviations(Samples.cat(parts))
     order = squares.argsort(descending=True)
     shares = squares[order].cumsum(0) / squares.sum().clamp_min(1e-300)
     count = 1 + int((shares < RULING).sum())

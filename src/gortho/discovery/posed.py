@@ -60,10 +60,7 @@ class Posed:
     def _in_frame(cls, given: Parts, known: Survey | None, numbers: Tensor | None) -> Posed:
         # First of all, so that no square leaves the range of float64.
         x_unit, y_unit = given.train.indicators().units
-        scaled = [
-            part.indicators().in_units(x_unit, y_unit)
-            for part in (given.train, given.validation, given.held_out)
-        ]
+        scaled = [part.indicators().in_units(x_unit, y_unit) for part in given]
         frame = Frame.of(scaled[0].x)
         white = [part.in_frame(frame) for part in scaled]
         size = float(white[0].y.abs().max())
@@ -73,8 +70,7 @@ class Posed:
 
     def without(self, out: Tensor) -> Posed:
         """The problem without some of the samples, by a mask of all, part by part."""
-        parts = (self.given.train, self.given.validation, self.given.held_out)
-        kept = [part.rows(~mask) for part, mask in zip(parts, out.split([len(part) for part in parts]))]
+        kept = [part.rows(~mask) for part, mask in zip(self.given, out.split([*map(len, self.given)]))]
         return self._in_frame(Parts(*kept), self.known, None if self.numbers is None else self.numbers[~out])
 
     def weighted(self, errors: Errors) -> Parts:
@@ -85,14 +81,12 @@ class Posed:
         p = labelled(self.parts, self.given) if self.classes else self.parts
         if errors is Errors.ABSOLUTE or not self.spans_decades:
             return p
-        return Parts(
-            *(replace(s, weights=relative_weights(s, p.train)) for s in (p.train, p.validation, p.held_out))
-        )
+        return Parts(*(replace(s, weights=relative_weights(s, p.train)) for s in p))
 
     @property
     def everyone(self) -> Samples:
         """All samples, in the given coordinates, part by part."""
-        return Samples.cat([self.given.train, self.given.validation, self.given.held_out])
+        return Samples.cat(self.given)
 
     @property
     def classes(self) -> tuple[Any, ...]:
@@ -122,9 +116,7 @@ class Posed:
     def measured(self, twin: Tensor, free: Tensor) -> Measured:
         """Predictions of the held-out samples, in the frame, as the given coordinates see their errors."""
         unit = self.given.train.units[1]  # squares stay in range
-        parts = [
-            s.in_units(1.0, unit) for s in (self.given.train, self.given.validation, self.given.held_out)
-        ]
+        parts = [s.in_units(1.0, unit) for s in self.given]
         test, everyone = parts[2], Samples.cat(parts)
         errors, of_free = (squared_errors(self.values_out(v) / unit, test) for v in (twin, free))
         mean = everyone.y.mean(0)

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -35,6 +35,10 @@ NOTABLE = 0.99
 #: Weights of polynomials and of linear features, and rows that they are fitted to, at most; steps of the form.
 POLYNOMIAL_COLUMNS, LINEAR_COLUMNS, LINEAR_ROWS = 700, 300, 20_000
 POLYNOMIAL_STEPS = 12
+#: Numbers in the arrays of a last fit to all samples but those held out, at most; steps of its form, which is near.
+WHOLE_ROOM, WHOLE_STEPS = 20_000_000, 4
+#: More samples that raise the error of those fitted before by this factor have wrong ones among them.
+SPOILT = 4.0
 #: A network is trained only where simpler predictors leave more than this share of the variance unexplained.
 NETWORK_FROM = 1e-3
 #: Final fits go through the samples at least so often: with many samples a fixed number of steps would be too few.
@@ -57,8 +61,7 @@ class Kind(enum.StrEnum):
     FORMULA = "a formula of the invariants"
 
 
-@dataclass(frozen=True)
-class Parts:
+class Parts(NamedTuple):
     """Samples in three parts, in their frame; the held-out part is for judging only."""
 
     train: Samples
@@ -207,6 +210,29 @@ def polynomial(form: QuadraticForm, parts: Parts, seed: int, *, moves: bool = Tr
     return None if best is None else best[1]
 
 
+def from_all(fitted: Fitted, parts: Parts, seed: int) -> Fitted:
+    """The same polynomial with the form that training and validation samples tell together.
+
+    Under noise this is the estimate of least error: the choice of the polynomial took fewer samples. The first one
+    stays where validation samples are wrong, since an exact law shows it: the error of the training samples grows.
+    """
+    data = Samples.cat(parts[:2])
+    degree = fitted.options["degree"]
+    columns = Projection(data.rows(slice(0, 1)), 0, None, seed, degree=degree).family.columns
+    few = data.rows(slice(0, WHOLE_ROOM // (data.rep.size(data.n) * max(columns, data.n**2))))
+    if len(few) <= len(parts.train):
+        return fitted
+    projection = Projection(few, 0, few.weights, seed, degree=degree)
+    moved = QuadraticForm(projection.refine(fitted.form.matrix, WHOLE_STEPS, LEAST_DAMPING).A)
+    if moved.signature != fitted.form.signature:
+        return fitted
+    options = {"features": 1, "degree": degree, "seed": seed}
+    whole = solved(moved, data, projection, options, fitted.kind)
+    if mean_error(whole.network, parts.train) > SPOILT * mean_error(fitted.network, parts.train):
+        return fitted
+    return replace(whole, ended=fitted.ended)
+
+
 def has_linear(form: QuadraticForm, rep: Rep) -> bool:
     """Whether linear features serve: tensors of a higher rank need the inverse of the form."""
     return not form.signature.zero or max(part.rank for part in rep.parts) < 2
@@ -271,7 +297,7 @@ def committee(
     The held-out errors stay those of the single predictor, which had seen none of these samples. It stays itself where
     members miss their own validation samples by clearly more. A linear combination needs no mean: it is solved again.
     """
-    data = Samples.cat([parts.train, parts.validation, parts.held_out])
+    data = Samples.cat(parts)
     if fitted.kind is Kind.LINEAR:
         return linear_predictor(fitted.form, data, fitted.options["seed"])
     order = torch.randperm(len(data), generator=torch.Generator().manual_seed(seed))

@@ -53,10 +53,9 @@ def refit(
 
 def _resampled(samples: Samples, columns: int, A: Tensor, seed: int, degree: int | None) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
-    weights = -torch.rand(len(samples), dtype=torch.float64, generator=generator).clamp_min(1e-12).log()
-    given = weights if samples.weights is None else weights * samples.weights
+    samples = samples.bootstrapped(generator)
     soft, share = SOFTNESS[seed % len(SOFTNESS)], FAMILIES[seed % len(FAMILIES)]
-    projection = Projection(samples, int(share * columns), given, seed, soft, degree)
+    projection = Projection(samples, int(share * columns), samples.weights, seed, soft, degree)
     at = projection.solve(A)
     if degree is None:
         projection = projection.reweighted(robust_weights(projection, at))

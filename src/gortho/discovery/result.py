@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from scipy.stats import t as student_t
 
-from gortho.discovery import display, symbolic, words
+from gortho.discovery import display, exporting, words
 from gortho.discovery.classes import LEAST_PROBABILITY
 from gortho.discovery.defect import Defect
 from gortho.discovery.provenance import Provenance, Restart
@@ -278,11 +278,11 @@ class Discovery:
 
     def invariants(self, X: Any, scalars: Any = None) -> Any:
         """What laws can be made of: a data frame of the inner products and scalars of samples, with their names."""
-        return symbolic.invariants(self, X, scalars)
+        return exporting.invariants(self, X, scalars)
 
     def symbolic(self, X: Any, y: Any, scalars: Any = None, **options: Any) -> Any:
         """A formula by PySR (extra ``pysr``): its regressor, fitted to y on the `invariants` of these samples."""
-        return symbolic.regress(self, X, y, scalars, **options)
+        return exporting.regress(self, X, y, scalars, **options)
 
     def plot(self) -> Any:
         """A matplotlib figure of the form, its eigenvalues and the predictions of held-out samples."""
@@ -324,9 +324,7 @@ class Discovery:
 
         The exported model takes float64 tensors x ``(batch, p, n)`` and the scalars, if any; any batch size works.
         """
-        from gortho.discovery.exporting import export
-
-        return export(self._network(), Path(path))
+        return exporting.export(self._network(), Path(path))
 
 
 def with_reach(found: Discovery, samples: Samples) -> Discovery:

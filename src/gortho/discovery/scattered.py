@@ -39,7 +39,7 @@ MEDIAN = 0.6745
 def scattered(samples: Samples, seen: int) -> Tensor:
     """Which samples are off a polynomial that explains all others, by a fit to the first ones: a mask."""
     X, y = coordinates(samples), samples.y.double().reshape(len(samples), -1)
-    w = torch.ones(len(y), dtype=y.dtype) if samples.weights is None else samples.weights.double()
+    w = samples.each_weight.double()
     seen = min(seen, ROWS)
     spread = (y - y.median(0).values).square().sum(1) * w
     for degree in range(1, DEGREES + 1):

@@ -33,7 +33,7 @@ def settling(e: Evidence, c: Comparison, posed: Posed, A: Tensor, refits: Tensor
 
     Errors of the form fall as 1/√N: a spread s at N samples is as small as s' at N (s/s')².
     """
-    samples = sum(len(s) for s in (posed.given.train, posed.given.validation, posed.given.held_out))
+    samples = sum(map(len, posed.given))
     if not e.complete:
         return clock.enough(samples)
     if min(e.typical.unexplained, e.typical.free_unexplained) > NOTHING_EXPLAINED:

@@ -41,7 +41,7 @@ class Spread:
 
     distances: tuple[float, ...]
     signature_votes: float  # share of refits with the form's signature
-    weakest_eigenvalue: float  # smallest |λ| over its standard error, zero directions left out
+    weakest_eigenvalue: float  # smallest |λ| over its standard error as it is told, zero directions left out
 
 
 def steady(matrices: Tensor, frame: Frame) -> Tensor:
@@ -91,13 +91,17 @@ def _with_null(A: Tensor, zero: int) -> Tensor:
     return Q * values.index_fill(0, values.abs().argsort()[:zero], 0.0) @ Q.T
 
 
-def spread(A: Tensor, matrices: Tensor, zero: int) -> Spread:
-    """How far the refits, without the end of the search that stands first, are from A, with its null directions."""
+def spread(A: Tensor, matrices: Tensor, zero: int, frame: Frame | None = None) -> Spread:
+    """How far the refits, without the end of the search that stands first, are from A, with its null directions.
+
+    A sign is known as far as the error bars that are told allow it, so eigenvalues have the factor of these, and
+    refits that stray in the given coordinates are left out of both.
+    """
     forms = [_with_null(M, zero) for M in matrices[1:]]
     signature = QuadraticForm(A).signature
     values = torch.linalg.eigvalsh(A).abs()
     seen = values > 1e-9 * values.max()
-    errors = _eigenvalue_errors(A, matrices)
+    errors = UNDERSTATED * _eigenvalue_errors(A, matrices if frame is None else steady(matrices, frame))
     return Spread(
         tuple(form_distance(M, A) for M in forms),
         float(np.mean([QuadraticForm(M).signature == signature for M in forms])),

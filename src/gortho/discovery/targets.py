@@ -51,7 +51,7 @@ def relative_weights(samples: Samples, like: Samples) -> Tensor:
     least = _positive_quantile(usual, RELATIVE_FROM).clamp_min(1e-6 * float(usual.mean()))
     scale = (1 / (least + usual)).mean()
     relative = 1 / (least + size) / scale
-    return relative if samples.weights is None else relative * samples.weights
+    return samples.by_weight(relative)
 
 
 def _positive_quantile(sizes: Tensor, share: float) -> Tensor:

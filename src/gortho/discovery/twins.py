@@ -113,10 +113,9 @@ def compare(
     axes: Tensor,
 ) -> Comparison:
     """Fit both sides, and measure the best of each on held-out samples."""
-    of = (parts.train, parts.validation, parts.held_out)
-    own = [predict(fitted.network, *s.inputs).double() for s in of]
+    own = [predict(fitted.network, *s.inputs).double() for s in parts]
     predictor = _model("equivariant", parts, own[1:], fitted.network)
-    left = Parts(*(s.with_targets(s.y.double() - p) for s, p in zip(of, own)))
+    left = Parts(*(s.with_targets(s.y.double() - p) for s, p in zip(parts, own)))
     other = OtherNorm(lambda s: predict(fitted.network, *s.inputs), parts)
     invariants = Invariants.of(fitted.form.matrix, parts.train)
     twins = [predictor, corrected_by(*other.twin(invariants), parts)]
@@ -126,7 +125,7 @@ def compare(
         twins += _sharp("squares", squares, parts, left, own, seed)
     elif has_linear(fitted.form, parts.train.rep):
         rest = linear_predictor(fitted.form, left.train, seed + 1).network
-        corrected = [p + predict(rest, *s.inputs) for p, s in zip(own[1:], (left.validation, left.held_out))]
+        corrected = [p + predict(rest, *s.inputs) for p, s in zip(own[1:], left[1:])]
         twins.append(_model(CORRECTED, parts, corrected))
     progress(0.4)
     free = [
@@ -160,8 +159,7 @@ def _networks(
     network, _, ended = _network(parts, steps, seed, clock)
     free.append(network)
     if ended is Ended.DONE and _unit_free(parts.train) and network.validation < _best(twins).validation:
-        sets = (parts.train, parts.validation, parts.held_out)
-        of_invariants = Parts(*(_as_vectors(invariants, s) for s in sets))
+        of_invariants = Parts(*(_as_vectors(invariants, s) for s in parts))
         twin, net, ended = _network(of_invariants, steps, seed, clock)
         twins.append(twin)
         if (
@@ -180,7 +178,7 @@ def _networks(
 
 def with_predictor(c: Comparison, fitted: Fitted, parts: Parts) -> Comparison:
     """The same comparison, with the errors of a predictor that came after it in those of the first one's place."""
-    values = [predict(fitted.network, *s.inputs).double() for s in (parts.validation, parts.held_out)]
+    values = [predict(fitted.network, *s.inputs).double() for s in parts[1:]]
     return replace(c, own=_model("equivariant", parts, values, fitted.network))
 
 
@@ -188,8 +186,7 @@ def _side(
     inputs: Callable[[Samples], Tensor], parts: Parts, left: Parts, own: list[Tensor], seed: int
 ) -> Iterator[Model]:
     """All learners with these inputs: on the targets, and on what the predictor leaves over."""
-    parts_of = (parts.train, parts.validation, parts.held_out)
-    rows = [inputs(s) for s in parts_of]
+    rows = [inputs(s) for s in parts]
     whole, rest = ((Table.of(rows[0], of.train), Table.of(rows[1], of.validation)) for of in (parts, left))
     kernels = Kernels.of(*whole)
     learners: list[tuple[str, tuple[Table, Table], Predictor]] = [
@@ -200,7 +197,7 @@ def _side(
     if parts.train.y[0].numel() <= TREE_TARGETS:
         learners += [("boosted trees", of, boosted_trees(*of, seed)) for of in (whole, rest)]
     for name, of, model in learners:
-        values = [model(Z).reshape(s.y.shape) for Z, s in zip(rows[1:], parts_of[1:])]
+        values = [model(Z).reshape(s.y.shape) for Z, s in zip(rows[1:], parts[1:])]
         if of is rest:
             values = [v + p for v, p in zip(values, own[1:])]
             name = f"{CORRECTED} by {name}"
@@ -215,15 +212,14 @@ def _sharp(
     name: str, inputs: Callable[[Samples], Tensor], parts: Parts, left: Parts, own: list[Tensor], seed: int
 ) -> Iterator[Model]:
     """Models of what is left over that see other inputs, and the sizes of these: norms, roots and kinks."""
-    sets, rests = (parts.train, parts.validation, parts.held_out), (left.train, left.validation)
-    rows = [inputs(s) for s in sets]
+    rows = [inputs(s) for s in parts]
     sizes = [Z.abs() for Z in rows]
     fits: list[tuple[str, list[Tensor], Learner]] = [(f"a polynomial of sizes of {name}", sizes, polynomial)]
     if parts.train.y[0].numel() <= TREE_TARGETS:
         fits.append((f"boosted trees of {name}", rows, boosted_trees))
     for told, given, learn in fits:
-        model = learn(Table.of(given[0], rests[0]), Table.of(given[1], rests[1]), seed)
-        values = [model(Z).reshape(s.y.shape) + p for Z, s, p in zip(given[1:], sets[1:], own[1:])]
+        model = learn(Table.of(given[0], left.train), Table.of(given[1], left.validation), seed)
+        values = [model(Z).reshape(s.y.shape) + p for Z, s, p in zip(given[1:], parts[1:], own[1:])]
         yield _model(f"{CORRECTED} by {told}", parts, values)
 
 
@@ -283,7 +279,7 @@ def measured(
     then show the better of both choices where all samples count; so may free models that know nothing of the predictor.
     """
     test = parts.held_out
-    everyone = Samples.cat([parts.train, parts.validation, test])
+    everyone = Samples.cat(parts)
     variance = max(float(_deviations(everyone, everyone).mean()), 1e-300)
     deviations = _deviations(test, parts.train)
     usual = _best(twins).usual < (1 - RULED_BY_FEW) * _best(twins).validation

@@ -68,7 +68,7 @@ def exact_formula(form: FoundForm, best: Fitted, parts: Parts, seed: int, clock:
 
     Few samples of numbers wait for a process, which tells more of them.
     """
-    data, held = Samples.cat([parts.train, parts.validation]), parts.validation
+    data, held = Samples.cat(parts[:2]), parts.validation
     if len(data) <= FEW and has_process(data):
         return form
     errors = np.sort(squared_errors(predict(best.network, *held.inputs), held))
@@ -92,7 +92,7 @@ def smooth_or_written(
     one = smooth.fitted()
     if one is not None:
         comparison = with_predictor(comparison, one, parts)
-    data = Samples.cat([parts.train, parts.validation, parts.held_out])
+    data = Samples.cat(parts)
     law, best = None, one or fitted
     if has_process(data):
         law = Written(best, data, _left_by(best, parts), seed, clock).fitted()
@@ -177,9 +177,7 @@ class Written:
         some, generator = self.data.rows(slice(0, self.most)), torch.Generator().manual_seed(self.seed)
         found = []
         for A in align_signs(starts, whole.form.matrix):
-            drawn = -torch.rand(len(some), dtype=torch.float64, generator=generator).clamp_min(1e-12).log()
-            weights = drawn if some.weights is None else drawn * some.weights
-            law = together(replace(some, weights=weights), A, terms_of(whole.network))
+            law = together(some.bootstrapped(generator), A, terms_of(whole.network))
             found.append(A if law is None else law.A)
         return found
 

@@ -32,6 +32,8 @@ CHOICE, FIT = 3_000, 20_000
 SCAN = 1_000
 #: A term stays where its coefficient is at least this many times half of its 95 % interval.
 SURE = 2.0
+#: What rounding leaves of a coefficient, as a share of y over the size of its term.
+ROUNDED = 4e-15
 #: A polynomial is taken unless other terms are better by this, in the criterion.
 PREFERENCE = 10.0
 #: Sums with one function of a square in the place of several that are proposed, for each sum.
@@ -219,18 +221,22 @@ def _fitted(problem: Problem, terms: Sequence[Term], samples: Samples) -> Formul
     """The formula of these terms, with coefficients, error bars and what it leaves of the held-out samples."""
     rows = problem.rows(samples)
     terms = refined(terms, rows)
-    c = solve(rows.design(terms), rows.target)
+    D = rows.design(terms)
+    c = solve(D, rows.target)
     J = slopes(terms, c, rows)
-    residual = rows.target - rows.design(terms) @ c
+    residual = rows.target - D @ c
     halves = norm.ppf(0.975) * standard_errors(J, residual, rows.y.shape[1])
     halves = np.hypot(halves, _of_the_form(problem, terms, c, samples))
+    # No coefficient is known beyond rounding, however little is left.
+    sizes = np.linalg.norm(D, axis=0)
+    halves[: len(c)] = np.maximum(halves[: len(c)], ROUNDED * np.linalg.norm(rows.target) / sizes)
     shape_halves = iter(halves[len(terms) :])
     done = []
     for term, value, half in zip(terms, c, halves):
         inside = [next(shape_halves) for _ in term.shapes]
         done.append(replace(term.shaped(term.shapes, inside), coefficient=float(value), error=float(half)))
     # The largest first: it is the law, and the others correct it.
-    size = np.abs(c) * np.linalg.norm(rows.design(terms), axis=0)
+    size = np.abs(c) * sizes
     labels = samples.labels_in_full(len(problem.symmetry.directions))
     formula = Formula(
         labels.y,

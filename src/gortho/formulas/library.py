@@ -48,6 +48,7 @@ class Space:
     positive: frozenset[tuple[Weights, Weights]] = frozenset()  # inner products that are never below zero
     nonzero: frozenset[int] = frozenset()  # scalars that are never zero
     axial: frozenset[int] = frozenset()  # vectors that keep their sign in a mirror
+    definite: bool = False  # of the form of all vectors
     odd: bool = False  # the output changes its sign there, beside what its indices do
     special: bool = False  # mirrors are not in the group
 
@@ -98,11 +99,10 @@ class Space:
 
     def mixed(self) -> list[tuple[Weights, Weights]]:
         """Pairs of different vectors of one kind; fixed ones among each other are constants."""
-        first = range(0 if not self.set_like else self.points)
         return [
             (self.unit(i), self.unit(j))
             for i, j in combinations(range(self.size), 2)
-            if i < self.points and self.space(i) == self.space(j) and (not self.set_like or i in first)
+            if i < self.points and self.space(i) == self.space(j)
         ]
 
     def plain(self, u: Weights, v: Weights, power: float = 1.0) -> Factor:
@@ -121,7 +121,8 @@ def space_of(
 ) -> Space:
     """What the terms of these samples can be made of."""
     bare = Space(points, q.vectors.shape[1] - points, symmetry.apart, *counts, set_like)
-    bare = replace(bare, axial=frozenset(axial), odd=q.rep.odd, special=symmetry.special)
+    definite = len(symmetry.forms) == 1 and symmetry.form.n in symmetry.form.signature[:2]
+    bare = replace(bare, axial=frozenset(axial), definite=definite, odd=q.rep.odd, special=symmetry.special)
     sums = {w for w, _ in [*bare.squares(), *((bare.unit(i), 0) for i in range(points))]}
     sums |= {
         tuple(int(a) for a in np.subtract(bare.unit(i), bare.unit(j)))
@@ -171,8 +172,13 @@ def functions(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
         if v.index(1) < space.points:
             both = (space.plain(u, u, -0.5), space.plain(v, v, -0.5))
             found.append(((space.plain(u, v), *both), 3))
-            if {(u, u), (v, v)} <= space.positive and space.parity(u) == space.parity(v):
-                found.append(((Factor("angle", u, v),), 2))
+            if {(u, u), (v, v)} <= space.positive:
+                if space.parity(u) == space.parity(v):
+                    found.append(((Factor("angle", u, v),), 2))
+                if space.definite:
+                    area = Factor("area", u, v)
+                    found.append(((area,), 2))
+                    found += [((area, space.plain(w, w, -0.5)), 3) for w in (u, v)]  # from a line
     return found
 
 

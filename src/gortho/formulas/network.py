@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gortho.formulas.values import FUNCTIONS, Factor, Monomial, Term, Weights
+from gortho.formulas.values import FUNCTIONS, PAIRS, Factor, Monomial, Term, Weights
 from gortho.reps import TensorRep
 from gortho.stored import restored
 from gortho.terms import Metric
@@ -67,10 +67,13 @@ def _factor(f: Factor, gram: Tensor, scalars: Tensor, shapes: Iterator[Tensor]) 
         assert s is not None
         return s**f.power
     t = _inner(gram, f.left, f.right)
-    if f.kind == "angle":
-        t = t / (_inner(gram, f.left, f.left) * _inner(gram, f.right, f.right)).sqrt()
-        return torch.arccos(t.clamp(-1.0, 1.0))
+    if f.kind in PAIRS:
+        sizes = _inner(gram, f.left, f.left) * _inner(gram, f.right, f.right)
+        if f.kind == "area":
+            return (sizes - t.square()).clamp_min(0.0).sqrt()
+        return torch.arccos((t / sizes.sqrt()).clamp(-1.0, 1.0))
     t = t.abs().sqrt() if f.rooted else t.abs() if f.absolute else t
+    t = -t if f.falling else t
     if f.kind == "free":
         return t ** next(shapes)
     if f.kind in FUNCTIONS:

@@ -7,6 +7,7 @@ alike, as nearly as t allows, unless another t makes the formula shorter.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +22,8 @@ from gortho.symmetry import Symmetry
 
 #: Numbers (samples times components) that t is fitted to, at most.
 FIT = 6_000
-#: t is sought where the form's square along b is between these shares of what it was.
+#: t is sought where the form's square along b is between these shares of what it was, so that no form is
+#: all but singular.
 WIDEST = (0.03, 30.0)
 #: Conventions, in words.
 EVEN = "that weighs all coordinates most alike"
@@ -137,9 +139,10 @@ def _fitted(problem: Problem, symmetry: Symmetry, terms: list[Term]) -> float | 
 
     if not abs(own) > symmetry.form.tolerance:
         return None
-    end = minimize_scalar(left, bounds=np.log(WIDEST), method="bounded", options={"xatol": 1e-5}).x
-    if np.isfinite(
-        residual(end)
-    ).all():  # a sum of squares tells half of the digits of t, what it sums all of them
-        end = least_squares(lambda log: residual(log[0]), [end], xtol=1e-15, ftol=1e-15, gtol=1e-15).x[0]
+    bounds = np.log(WIDEST)
+    end = minimize_scalar(left, bounds=bounds, method="bounded", options={"xatol": 1e-5}).x
+    if np.isfinite(residual(end)).all():
+        # A sum of squares tells half of the digits of t, what it sums all of them.
+        sharp: dict[str, Any] = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15, "bounds": bounds}
+        end = least_squares(lambda log: residual(log[0]), [end], **sharp).x[0]
     return (float(np.exp(end)) - 1) / own

@@ -70,8 +70,7 @@ def _variance(samples: Samples) -> float:
 
 def _weighted(samples: Samples) -> tuple[np.ndarray, np.ndarray]:
     """Weights ``(N,)`` and targets ``(N, c)``."""
-    w = np.ones(len(samples)) if samples.weights is None else samples.weights.numpy()
-    return w, samples.y.numpy().reshape(len(samples), -1)
+    return samples.each_weight.numpy(), samples.y.numpy().reshape(len(samples), -1)
 
 
 def of_all(problem: Problem, formula: Formula) -> Formula:

@@ -41,10 +41,10 @@ class Squares:
         solution = np.linalg.lstsq(self.G[np.ix_(S, S)], self.b[S], rcond=None)[0]
         return max(self.total - float(self.b[S] @ solution), 0.0)
 
-    def criterion(self, chosen: tuple[int, ...], left: float | None = None) -> float:
+    def criterion(self, chosen: tuple[int, ...]) -> float:
         """N log(what is left) + the prices: lower is better."""
-        rest = self.left(chosen) if left is None else left
-        return self.rows * float(np.log(rest / self.total + ROUNDING)) + float(self.price[list(chosen)].sum())
+        left = self.left(chosen)
+        return self.rows * float(np.log(left / self.total + ROUNDING)) + float(self.price[list(chosen)].sum())
 
     def gains(self, chosen: tuple[int, ...]) -> np.ndarray:
         """What each column takes off the sum of squares, beside those chosen."""

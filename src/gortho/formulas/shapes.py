@@ -20,6 +20,8 @@ RATES = (0.2, 0.6, 1.5, 4.0)
 #: What is added to a square before its power or logarithm is taken, in units of its median.
 SHIFTS = (0.03, 0.3, 3.0)
 SHIFTED = (-1.5, -1.0, -0.5, 0.5)
+#: What a square is taken from, in units of its largest value.
+ABOVE = (1.03, 1.4, 4.0)
 #: The largest argument of an arcsin, which ends at one.
 ARCS = (0.4, 0.7, 0.95)
 #: Where powers that are no multiples of a half begin.
@@ -59,6 +61,11 @@ def factors(space: Space, q: Quantities) -> Iterator[tuple[tuple[Factor, ...], i
             for power in SHIFTED:
                 yield (replace(plain, power=power, shape=a * middle),), cost
             yield (replace(plain, kind="log", shape=a * middle),), cost
+        for a in ABOVE:
+            below = replace(plain, falling=True, shape=a * t.max())
+            for power in SHIFTED:
+                yield (replace(below, power=power),), cost
+            yield (replace(below, kind="log"),), cost
         for power in FREE:
             yield (replace(plain, kind="free", shape=power),), cost
         for k in range(q.scalars.shape[1]):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gortho.formulas.handed import way_of
-from gortho.formulas.values import FUNCTIONS, Factor, Formula, Term, Weights
+from gortho.formulas.values import FUNCTIONS, PAIRS, Factor, Formula, Term, Weights
 from gortho.reps import as_rep
 
 #: Mixed terms of a form below this share of their squares are rounding.
@@ -48,11 +48,13 @@ def expression(formula: Formula) -> Any:
         u, v, n = total(f.left), total(f.right), range(symmetry.n)
         t = sympy.Add(*(A[i, j] * u[i] * v[j] for i in n for j in n))
         t = sympy.sqrt(sympy.Abs(t) if f.absolute else t) if f.rooted else sympy.Abs(t) if f.absolute else t
+        t = -t if f.falling else t
         a = 0 if f.shape is None else sympy.Float(f.shape)
         if f.kind == "free":
             return t**a
-        if f.kind == "angle":
-            return sympy.acos(t / sympy.sqrt(square(A, u) * square(A, v)))
+        if f.kind in PAIRS:
+            sizes = square(A, u) * square(A, v)
+            return sympy.acos(t / sympy.sqrt(sizes)) if f.kind == "angle" else sympy.sqrt(sizes - t**2)
         if f.kind in FUNCTIONS:
             given = 1 if f.scalar is None else scalars[f.scalar]
             return getattr(sympy, {"arcsin": "asin"}.get(f.kind, f.kind))(a * given * t)

@@ -18,22 +18,12 @@ def errors(formula: Formula) -> str:
     """Half 95 % intervals of the coefficients, and of the numbers inside functions, in the order of the formula."""
     if _without_error(formula):
         return f"below {NO_ERROR:.0e} of each number"
-    return ", ".join(f"{half:.1g}" for half, _ in _halves(formula))
-
-
-def _halves(formula: Formula) -> list[tuple[float, float]]:
-    """Half 95 % intervals, and the numbers that they belong to."""
-    found = []
-    for term in formula.terms:
-        if math.isfinite(term.error):
-            found.append((term.error, term.coefficient))
-        found += [(f.shape_error, f.shape) for f in term.monomials[0].factors if f.shape is not None]
-    return found
+    return ", ".join(f"{half:.1g}" for half, _ in formula.halves)
 
 
 def _without_error(formula: Formula) -> bool:
     """Whether all numbers are known to as many digits as are written."""
-    found = _halves(formula)
+    found = formula.halves
     return bool(found) and all(half <= NO_ERROR * abs(value) for half, value in found)
 
 
@@ -70,7 +60,7 @@ def in_coordinates(formula: Formula) -> str:
         return ""
     scale = c if factor.power == 1 else abs(c) ** (1 / factor.power)
     inside = ""
-    for i, j, value in form.terms():
+    for i, j, value in form.terms(formula.form_halves or None):
         sign = ("-" if scale * value < 0 else "") if not inside else (" - " if scale * value < 0 else " + ")
         one, other = (set_off(form.names[k]) for k in (i, j))
         size = abs(scale * value)

@@ -57,7 +57,7 @@ class _Fit:
     def __init__(self, samples: Samples, terms: Sequence[Term]):
         self.x, self.y, self.terms = samples.x, samples.y.reshape(len(samples), -1), terms
         self.scalars, self.rep = scalars_of(samples), samples.rep.parts[0]
-        w = torch.ones_like(self.y[:, 0]) if samples.weights is None else samples.weights
+        w = samples.each_weight
         self.root = (w / w.mean()).sqrt()[:, None]
         self.upper = torch.triu_indices(samples.n, samples.n)
         self.sizes = [self.upper.shape[1], len(numbers_inside(terms)), len(terms)]

@@ -63,7 +63,7 @@ def _power(f: Factor) -> float:
     if f.kind == "free":
         assert f.shape is not None
         return f.shape
-    return f.power if f.kind == "power" else 0.0
+    return f.power if f.kind in ("power", "area") else 0.0
 
 
 def _factor(f: Factor, x_unit: float, fixed: int) -> Factor:

@@ -17,13 +17,15 @@ from gortho.symmetry import Symmetry
 WITHIN = 1.25
 #: … or this share of the variance, which is rounding …
 EXACT = 1e-10
+#: … if its numbers are known to this share: where they are not, other sums do as well …
+KNOWN = 0.05
 #: … and at most this share: a formula that leaves more is no law, whatever the predictor leaves.
 MOST_LEFT = 0.25
 #: One that is neither exact nor a polynomial may have so many fitted numbers: with more, it interpolates.
 NUMBERS = 4
 
-#: Functions of a number inside times t.
-FUNCTIONS = ("exp", "sin", "cos", "arcsin")
+#: Functions of a number inside times t; and of all inner products of a pair of vectors.
+FUNCTIONS, PAIRS = ("exp", "sin", "cos", "arcsin"), ("angle", "area")
 
 #: A sum of the vectors of a sample, by its whole weights.
 Weights = tuple[int, ...]
@@ -35,11 +37,12 @@ class Factor:
 
     Attributes:
         kind: "scalar" s^power; "power" t^power; "log" log t; "free" t^shape; "exp", "sin", "cos", "arcsin" of
-            shape · t; "angle" the angle between u and v.
+            shape · t; "angle" the angle between u and v; "area" that of their parallelogram, |u × v|.
         left, right: the vectors u and v of t = ⟨u, v⟩.
         power: the exponent.
         absolute: t is |⟨u, v⟩|.
         rooted: t is √|⟨u, v⟩|.
+        falling: t is -⟨u, v⟩: what is taken from a number, as in (1 - v²)^-0.5.
         shape: a number that was fitted; of powers and logarithms it is added to t.
         shape_error: half of its 95 % interval.
         scalar: which scalar; of powers, the one whose square the shape multiplies, of arcsin, one that t is times.
@@ -51,6 +54,7 @@ class Factor:
     power: float = 1.0
     absolute: bool = False
     rooted: bool = False
+    falling: bool = False
     shape: float | None = None
     shape_error: float = 0.0
     scalar: int | None = None
@@ -62,11 +66,14 @@ class Factor:
             return scalar**self.power
         assert inner is not None
         t = np.sqrt(np.abs(inner)) if self.rooted else np.abs(inner) if self.absolute else inner
+        t = -t if self.falling else t
         a = 0.0 if self.shape is None else self.shape
         if self.kind == "free":
             return t**a
         if self.kind == "angle":
             return np.arccos(np.clip(t, -1.0, 1.0))  # beyond is rounding: t is a cosine
+        if self.kind == "area":
+            return np.sqrt(np.maximum(t, 0.0))  # below is rounding: t is a Gram determinant
         if self.kind in FUNCTIONS:
             return getattr(np, self.kind)(a * t if scalar is None else a * t * scalar)
         if a:
@@ -118,13 +125,8 @@ class Term:
         halves = [0.0] * len(shapes) if errors is None else list(errors)
 
         def changed(monomial: Monomial) -> Monomial:
-            given = iter(zip(shapes, halves))
-            factors = []
-            for factor in monomial.factors:
-                if factor.shape is not None:
-                    shape, half = next(given)
-                    factor = replace(factor, shape=float(shape), shape_error=float(half))
-                factors.append(factor)
+            given: Any = ({"shape": float(a), "shape_error": float(half)} for a, half in zip(shapes, halves))
+            factors = [f if f.shape is None else replace(f, **next(given)) for f in monomial.factors]
             return replace(monomial, factors=tuple(factors))
 
         return replace(self, monomials=tuple(changed(m) for m in self.monomials))
@@ -172,10 +174,11 @@ class Quantities:
 
     def factor(self, factor: Factor) -> np.ndarray:
         """The values of a factor ``(N,)``."""
-        inner = None if factor.kind == "scalar" else self.inner(factor.left, factor.right)
-        if factor.kind == "angle":
-            sizes = self.inner(factor.left, factor.left) * self.inner(factor.right, factor.right)
-            inner = self.inner(factor.left, factor.right) / np.sqrt(sizes)
+        u, v = factor.left, factor.right
+        inner = None if factor.kind == "scalar" else self.inner(u, v)
+        if factor.kind in PAIRS:
+            t, sizes = self.inner(u, v), self.inner(u, u) * self.inner(v, v)
+            inner = t / np.sqrt(sizes) if factor.kind == "angle" else sizes - t * t
         scalar = None if factor.scalar is None else self.scalars[:, factor.scalar]
         return factor.value(inner, scalar)
 
@@ -249,8 +252,17 @@ class Formula:
 
     @property
     def exact(self) -> bool:
-        """Whether it leaves nothing but rounding."""
-        return self.unexplained <= EXACT
+        """Whether it leaves nothing but rounding, and its numbers are known as a law's are that does."""
+        return self.unexplained <= EXACT and all(half <= KNOWN * abs(value) for half, value in self.halves)
+
+    @property
+    def halves(self) -> list[tuple[float, float]]:
+        """Half 95 % intervals, where they are known, and the numbers that they belong to."""
+        found: list[tuple[float, float]] = []
+        for term in self.terms:
+            inside = [(f.shape_error, f.shape) for f in term.monomials[0].factors if f.shape is not None]
+            found += [(term.error, term.coefficient), *inside]
+        return [pair for pair in found if math.isfinite(pair[0])]
 
     @property
     def polynomial(self) -> bool:
@@ -301,8 +313,7 @@ class Formula:
             )
         with np.errstate(all="ignore"):
             total = self.values(Quantities(points, flat, self.symmetry, self.output))
-        rep = as_rep(self.output)
-        return total.reshape(len(points), *rep.shape(self.symmetry.n))
+        return total.reshape(len(points), *as_rep(self.output).shape(self.symmetry.n))
 
     def values(self, quantities: Quantities) -> np.ndarray:
         """Its values ``(N, components)`` of given quantities."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gortho.forms import WORD, number, set_off
 from gortho.formulas.handed import volume, way_of
-from gortho.formulas.values import FUNCTIONS, Factor, Formula, Monomial, Term, Weights
+from gortho.formulas.values import FUNCTIONS, PAIRS, Factor, Formula, Monomial, Term, Weights
 
 #: Names that LaTeX knows as letters.
 GREEK = re.compile(
@@ -179,9 +179,11 @@ class Writer:
             return f"{t}^{{{shape}}}" if style.latex else f"{t}^{shape}"
         function = f"\\{factor.kind}" if style.latex else factor.kind
         bracket = ("\\left(", "\\right)") if style.latex else ("(", ")")
-        if factor.kind == "angle":
-            squares = [self.inner(w, w) for w in (factor.left, factor.right)]
-            root = f"\\sqrt{{{''.join(squares)}}}" if style.latex else f"√({''.join(squares)})"
+        if factor.kind in PAIRS:
+            squares = "".join(self.inner(w, w) for w in (factor.left, factor.right))
+            if factor.kind == "area":
+                return style.power(f"{squares} - {style.power(t, 2)}", 0.5, bracket=True)
+            root = style.power(squares, 0.5, bracket=True)
             cosine = f"\\frac{{{t}}}{{{root}}}" if style.latex else f"{t}/{root}"
             return f"{chr(92) * style.latex}arccos{bracket[0]}{cosine}{bracket[1]}"
         if factor.kind in FUNCTIONS:
@@ -189,16 +191,18 @@ class Writer:
             given = [] if factor.scalar is None else [self.scalars[factor.scalar]]
             return f"{function}{bracket[0]}{style.product([shape, *given, t])}{bracket[1]}"
         if factor.shape:
-            t += self._shift(factor)
+            t = self._shifted(factor, t)
         if factor.kind == "log":
             return f"{function}{bracket[0]}{t}{bracket[1]}" if factor.shape or style.latex else f"log{t}"
         return style.power(t, factor.power, bracket=bool(factor.shape))
 
-    def _shift(self, factor: Factor) -> str:
+    def _shifted(self, factor: Factor, t: str) -> str:
+        """t + a, or a - t."""
         shape = factor.shape or 0.0
         written = self.style.number(abs(shape), factor.shape_error)
         of = [] if factor.scalar is None else [self.style.power(self.scalars[factor.scalar], 2)]
-        return f" {'-' if shape < 0 else '+'} {self.style.product([written, *of])}"
+        sign, added = "-" if shape < 0 else "", self.style.product([written, *of])
+        return f"{sign}{added} - {t}" if factor.falling else f"{t} {sign or '+'} {added}"
 
     def legs(self, monomial: Monomial) -> tuple[list[str], list[str]]:
         """The vectors and the metric that the output is made of."""

@@ -233,11 +233,10 @@ def axial_places(axial: bool | Sequence[int], points: int, set_like: bool) -> tu
     """Places of the axial vectors among so many, from what a caller said."""
     if isinstance(axial, bool):
         return tuple(range(points)) if axial else ()
-    places = tuple(sorted({int(i) for i in axial}))
-    if places and (places[0] < 0 or places[-1] >= points):
-        raise ValueError(
-            f"axial = {list(axial)}: give places from 0 to {points - 1}, or True for all vectors"
-        )
+    given = list(axial)
+    places = tuple(i for i in range(points) if i in given)
+    if len(places) < len(set(given)):
+        raise ValueError(f"axial = {axial!r}: give places from 0 to {points - 1}, or True for all vectors")
     if set_like and len(places) not in (0, points):
         raise ValueError(f"axial = {list(axial)}: the points of a set are alike, give True, or nothing")
     return places

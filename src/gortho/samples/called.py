@@ -50,6 +50,18 @@ class Labels:
             made.setdefault("scalars", tuple(columns) or (name,))
         return cls(**made)
 
+    def of_vector(self, names: Sequence[str], place: int) -> tuple[str, ...]:
+        """Names of the coordinates of one of the vectors: its own, where ``names`` are those of the first.
+
+        >>> Labels(coordinates=("E", "p", "u", "v")).of_vector(["E", "p"], 1)
+        ('u', 'v')
+        >>> Labels(coordinates=("E_1", "p_1", "E_2", "p_2")).of_vector(["E", "p"], 1)
+        ('E', 'p')
+        """
+        n = len(names)
+        first, own = self.coordinates[:n], self.coordinates[place * n : (place + 1) * n]
+        return own if tuple(names) == first and len(own) == n else tuple(names)
+
     def full(
         self, names: Sequence[str], points: int, point_scalars: int, sample_scalars: int, directions: int = 0
     ) -> Labels:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .errors import LEAVE_OUT, DataError, listed
 from .sampling import Limits, choose
-from .suspects import suspects
+from .suspects import check_sizes, suspects
 
 RANK_TOLERANCE = 1e-9
 RANK_ROWS = 20_000
@@ -60,6 +60,7 @@ def check_samples(
     total = len(arrays["X"])
     for name, array in arrays.items():
         _check_finite(name, array, place, names if name == "X" else None, fix)
+    check_sizes(arrays["X"], names)
     limits = Limits(max_samples, None, seed, why=why)
     chosen = choose(total, limits.rows(0), seed)
     if len(chosen) < total:
@@ -167,7 +168,8 @@ def as_float64(values: Any, name: str, columns: Sequence[str] | None = None) -> 
     value = array[index]
     if name == "y" and isinstance(value, str | bytes):
         fix += "; or give output='class' if these are labels"
-    found = str(value) if array.dtype.kind in "mM" else repr(getattr(value, "item", lambda: value)())
+    plain = value.item() if isinstance(value, np.generic) else value
+    found = str(value) if array.dtype.kind in "mM" else repr(plain)
     raise DataError(
         f"{name} holds {found} {_where(index, f'row {index[0]}', columns)}, not a real number: {fix}"
     )

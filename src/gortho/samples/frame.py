@@ -33,7 +33,7 @@ class Frame:
     W: Tensor
 
     @classmethod
-    def of(cls, x: Tensor, weights: Tensor | None = None) -> Frame:
+    def of(cls, x: Tensor) -> Frame:
         """The frame of vectors ``(..., n)``; zero vectors, such as missing points of a set, change nothing."""
         flat = x.reshape(-1, x.shape[-1]).double()
         there = (flat != 0).any(1)

@@ -41,6 +41,8 @@ KINDS = {
     ".xlsx": Kind("an Excel workbook", ZIP, lambda path, _: excel_table(path)),
     ".root": Kind("a ROOT file", (b"root",), lambda path, _: root_table(path)),
 }
+#: Files of arrays; other files, and folders, are tables.
+ARRAYS = tuple(suffix for suffix, kind in KINDS.items() if kind.table is None)
 #: Suffixes of tables of text that may be anything else as well.
 PLAIN = (".txt", ".dat", ".asc")
 #: How files begin that are often named wrongly: what they look like, and what to do.
@@ -56,6 +58,8 @@ LOOKS = [
     (b"\xfe\xff", "UTF-16 text", "save it as UTF-8"),
     (b"\x80", "a pickle", "save the arrays by np.savez"),
 ]
+#: How web pages begin, in small letters: what a server sends in place of a file that is not there.
+WEB_PAGE = (b"<!doctype html", b"<html")
 
 
 def kind_of(path: Path) -> Kind:
@@ -87,6 +91,8 @@ def kind_of(path: Path) -> Kind:
     if not head:
         raise DataError(f"{path.name} is empty: write it again")
     known = next((entry for entry in LOOKS if head.startswith(entry[0])), None)
+    if head.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(WEB_PAGE):
+        known = (b"", "a web page", "download the file itself")
     plain = known is None and b"\0" not in head
     if plain if kind is TEXT else head.startswith(kind.begins):
         return kind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -76,17 +77,35 @@ def feather_table(path: Path) -> Table:
     return whole_table(table.column_names, table.num_rows, lambda name: table.column(name).to_numpy())
 
 
+#: Bytes that a workbook may unpack to; its reader takes a multiple of them in memory.
+MAX_UNPACKED = 1_000_000_000
+
+
+def _check_unpacked(path: Path) -> None:
+    """Refuse a workbook that would fill the memory; an archive never yields more than it says."""
+    with zipfile.ZipFile(path) as archive:
+        size = sum(entry.file_size for entry in archive.infolist())
+    if size > MAX_UNPACKED:
+        raise DataError(
+            f"the workbook unpacks to {size / 1e9:.1f} GB, and up to {MAX_UNPACKED / 1e9:g} GB is read: "
+            "save it as .csv or .parquet"
+        )
+
+
 def excel_table(path: Path) -> Table:
     """The first sheet of a workbook; its first row has the names."""
     import pandas as pd
 
     try:
+        _check_unpacked(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about styles
             book = pd.ExcelFile(path, engine="openpyxl")
             frame = book.parse(book.sheet_names[0])
     except ImportError:
         raise ImportError("reading .xlsx needs openpyxl: pip install 'gortho[excel]'") from None
+    except DataError:
+        raise
     except Exception as error:  # whatever a broken archive makes of its reader
         raise DataError(f"the workbook cannot be read ({error}): write it again") from None
     frame.columns = frame.columns.map(str)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -35,7 +36,7 @@ def side_by_side(parts: Sequence[Any]) -> tuple[np.ndarray, tuple[int, ...], tup
     shapes = [a.shape for a in arrays]
     if any(len(shape) != 3 for shape in shapes) or len({shape[0] for shape in shapes}) > 1:
         raise DataError(
-            f"X is a list of arrays of shapes {shapes}: give (N, n) or (N, p, n) each, with the same N"
+            f"X is a list of arrays of shapes {reprlib.repr(shapes)}: give (N, n) or (N, p, n) each, with the same N"
         )
     n = max(shape[2] for shape in shapes)
     padded = [np.pad(a, ((0, 0), (0, 0), (0, n - a.shape[2]))) for a in arrays]

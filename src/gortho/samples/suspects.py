@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .errors import DataError
+
 #: Beyond this size all floating-point numbers are whole.
 EXACT = 2.0**53
 #: Fewer rows than this tell nothing about a column.
@@ -20,6 +22,29 @@ CLOCKS = {
     "seconds since 1970": (1e9, 2.2e9),
     "milliseconds since 1970": (1e12, 2.2e12),
 }
+#: Sizes of columns may differ by this factor: entries of a form differ by its square, which float64 must hold.
+MOST_APART = 1e145
+
+
+def check_sizes(X: np.ndarray, names: Sequence[str]) -> None:
+    """Raises a DataError where no form of these columns can be written in float64.
+
+    >>> try:
+    ...     check_sizes(np.array([[1e90, 2e-90]]), ["a", "b"])
+    ... except DataError as error:
+    ...     print(str(error).partition(":")[0])
+    the sizes of 'a' (1e+90) and 'b' (2e-90) are too far apart for one form
+    """
+    sizes = np.abs(X.reshape(-1, X.shape[-1])).max(axis=0)
+    there = np.flatnonzero(sizes)
+    if not len(there):
+        return
+    large, small = there[np.argmax(sizes[there])], there[np.argmin(sizes[there])]
+    if sizes[large] / MOST_APART > sizes[small]:
+        raise DataError(
+            f"the sizes of {names[large]!r} ({sizes[large]:.0e}) and {names[small]!r} ({sizes[small]:.0e}) are too far "
+            "apart for one form: give one of them in other units"
+        )
 
 
 def suspects(X: np.ndarray, names: Sequence[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +40,7 @@ class Table:
 
 def check_header(table: Table) -> None:
     """Refuse names that two columns have."""
-    repeated = sorted({name for name in table.header if table.header.count(name) > 1})
+    repeated = sorted(name for name, times in Counter(table.header).items() if times > 1)
     if repeated:
         raise DataError(f"the header names {listed(repeated)} more than once: rename the columns")
 

@@ -112,6 +112,20 @@ class Samples:
         """
         return power_of_two(self.x), power_of_two(self.y)
 
+    @property
+    def each_weight(self) -> Tensor:
+        """The weights ``(N,)``, ones where all are equal."""
+        return torch.ones(len(self), dtype=self.y.dtype) if self.weights is None else self.weights
+
+    def by_weight(self, values: Tensor) -> Tensor:
+        """Values ``(N,)`` of the samples times their weights, where they have any."""
+        return values if self.weights is None else values * self.weights
+
+    def bootstrapped(self, generator: torch.Generator) -> Samples:
+        """The same samples with random weights, of an exponential distribution, beside their own."""
+        drawn = -torch.rand(len(self), dtype=torch.float64, generator=generator).clamp_min(1e-12).log()
+        return replace(self, weights=self.by_weight(drawn))
+
     def in_units(self, x_unit: float, y_unit: float) -> Samples:
         """The same samples with x and y in these units; a form does not change with one unit for all of x."""
         noise = None if self.noise is None else self.noise / y_unit

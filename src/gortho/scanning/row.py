@@ -82,34 +82,19 @@ def answer(target: Target, key: str, options: dict[str, Any], seed: int, page: b
 def _answer(
     target: Target, key: str, options: dict[str, Any], seed: int, page: bool, begun: float
 ) -> Answered:
-    from gortho.discovery.discover import discover
     from gortho.discovery.large import survey
     from gortho.discovery.page import report_data
     from gortho.report import render
     from gortho.report.words import spoken
-    from gortho.runs import labels_of, remembered, scalars_of, summary
+    from gortho.runs import summary
+    from gortho.surveyed import searched
 
     reading = {name: options[name] for name in READING if name in options}
     own = {"x": target.x, "y": target.y, "y_error": target.y_error}
     reading |= {name: list(v) if isinstance(v, tuple) else v for name, v in own.items() if v is not None}
     seen = survey(target.file, seed=seed, **reading)
-    data, budget = seen.data, options.get("time_budget")
-    search = {name: options[name] for name in SEARCH if name in options}
-    found = discover(
-        data.X,
-        data.y,
-        seed=seed,
-        output=options.get("output", "scalar"),
-        max_samples=options.get("max_samples"),
-        scalars=scalars_of(data),
-        sample_weight=None if data.y_error is not None else data.weights,
-        y_error=data.y_error,
-        known=None if seen.totals is None else seen,
-        time_budget=None if budget is None else max(budget - (time.perf_counter() - begun), budget / 4),
-        labels=labels_of(data),
-        **{"names": data.names} | search,
-    )
-    found = remembered(found, data)
+    search = {name: options[name] for name in (*SEARCH, "time_budget") if name in options}
+    found = searched(seen, reading | {"seed": seed}, begun, **search)
     row = Row(
         target.name,
         found.verdict.name,

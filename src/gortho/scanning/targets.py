@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from gortho.samples.errors import DataError, listed
-from gortho.samples.kinds import KINDS
+from gortho.samples.kinds import ARRAYS, KINDS
 from gortho.samples.look import Column, look
 from gortho.samples.suspects import CLOCKS
 from gortho.samples.tables import INDEX, pick
 from gortho.samples.wanted import Columns
 
-#: Files of arrays; all others are tables.
-ARRAYS = (".npz", ".h5", ".hdf5")
 #: What columns are that have numbers, and what those are that number or date the rows.
 NUMBERS, NAMING = ("numbers", "whole numbers", "logical"), ("counts the rows", "dates as YYYYMMDD", *CLOCKS)
 #: Parts of a sample that are no targets.

@@ -59,7 +59,11 @@ def test_what_is_no_group_is_not_called_one():
 
 
 @pytest.mark.parametrize(
-    "form", [QuadraticForm.euclidean(3), QuadraticForm.minkowski()], ids=["O(3)", "O(1,3)"]
+    "form",
+    [
+        pytest.param(QuadraticForm.euclidean(3), marks=pytest.mark.slow, id="O(3)"),
+        pytest.param(QuadraticForm.minkowski(), id="O(1,3)"),
+    ],
 )
 def test_orbits_of_a_continuous_group_are_not_told_apart(form):
     x = normal(150, 2, form.n)

@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from gortho.discovery.posed import Posed
-from gortho.discovery.predictor import polynomial
+from gortho.discovery.predictor import from_all, polynomial
 from gortho.discovery.spectral import symmetric_basis
-from gortho.discovery.whole import from_all
 from gortho.forms import QuadraticForm
 from gortho.samples.door import enter
 from gortho.studies.experiments.bound import (

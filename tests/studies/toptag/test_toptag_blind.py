@@ -29,7 +29,7 @@ def jets(form, count, seed, spread=0.3):
     return Sample(x, mask, label[possible])
 
 
-@pytest.mark.parametrize("signature", [(2, 2), (1, 2)])
+@pytest.mark.parametrize("signature", [pytest.param((2, 2), marks=pytest.mark.slow), (1, 2)])
 def test_the_form_is_found_whatever_the_signature(signature):
     form = QuadraticForm.random(*signature, condition=3.0, seed=1)
     found = find_form(jets(form, 8_000, seed=2))

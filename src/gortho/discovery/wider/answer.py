@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 import torch
@@ -58,11 +59,10 @@ def symmetry_out(posed: Posed, claim: Claim, theta: Tensor) -> Symmetry:
     skew = None
     if claim.skew or claim.unitary:
         skew = skew_out(posed.frame, forms[-1], posed.given.train.names)
-    if posed.frames:
-        named = zip(posed.frames, forms, posed.names)
-        quadratic = [f.form_out(A[: f.n, : f.n], names) for f, A, names in named]
-    else:
-        quadratic = [posed.out(A) for A in forms[: claim.forms]]
+    train, spaces = posed.given.train, claim.spaces or (0,)
+    names = posed.names or [train.labels.of_vector(train.names, spaces.index(k)) for k in range(claim.forms)]
+    named = zip(posed.frames or repeat(posed.frame), forms[: claim.forms], names)
+    quadratic = [f.form_out(A[: f.n, : f.n], own) for f, A, own in named]
     return Symmetry(
         quadratic or None,
         spaces=claim.spaces,

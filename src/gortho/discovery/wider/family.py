@@ -7,17 +7,24 @@ the origin is subtracted, vectors of different kinds have no inner products, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 
 import torch
 from torch import Tensor
 
 from gortho.discovery.design import Design
-from gortho.discovery.family import Family, Inputs, lift_of, metric_of, tensor_basis
+from gortho.discovery.family import (
+    Family,
+    Inputs,
+    differences,
+    lift_of,
+    metric_of,
+    padded,
+    set_products,
+    tensor_basis,
+)
 from gortho.discovery.wider.claim import Claim
-from gortho.nn.basis import SetBasis
 from gortho.nn.features import features_for, weight_shape
 from gortho.nn.tuples import SOFT, TupleFeatures
 from gortho.samples.values import Samples
@@ -25,8 +32,6 @@ from gortho.skew import complex_structure
 from gortho.terms import Metric
 from gortho.volume import Volumes, odd_products
 
-#: Step of central differences in θ, whose parts are of order one.
-STEP = 1e-5
 #: Numbers to be worked on at once, at most.
 AT_ONCE = 4_000_000
 
@@ -123,20 +128,21 @@ class WideFamily(Family):
         if isinstance(f, Tensor):
             return Design(f, self._legs(theta, inputs))
         X, A = self.vectors(theta, inputs), self.claim.split(theta, self.n)[0][self.claim.output_space]
-        return Design(self._set_products(A, X, f).mT.flatten(0, 1))
+        found = set_products(self.rep, self.basis.even, A, X[:, : self.inner], X[0, self.inner :], f)
+        return Design(found.mT.flatten(0, 1))
 
     def along(
         self, theta: Tensor, tangents: Tensor, inputs: Inputs, units: Tensor, coefficients: Tensor
     ) -> Tensor:
         """Derivatives of the predictions along tangents of θ, ``(N, components, tangents)``."""
         if self.claim.unitary:  # along forms that stay compatible
-            tangents = _differences(lambda at: self.claim.gauged(at, self.n), theta, tangents).mT
+            tangents = differences(lambda at: self.claim.gauged(at, self.n), theta, tangents).mT
         if self.set_like or self.turned is not None:
 
             def predicted(at: Tensor) -> Tensor:
                 return self.design(at, inputs, units).times(coefficients[:, None]).reshape(len(inputs.x), -1)
 
-            return _differences(predicted, theta, tangents)
+            return differences(predicted, theta, tangents)
         assert isinstance(self.features, TupleFeatures)
         gram, weights = self.gram(theta, inputs), torch.cat(self.weights(coefficients))
         slopes = self.features.slopes(gram, inputs.point, inputs.sample, units, weights)
@@ -160,7 +166,7 @@ class WideFamily(Family):
             return torch.func.jvp(assembled, (theta,), (tangent,))[1]
 
         if self.claim.unitary:  # ix is found by an iteration
-            return _differences(assembled, theta, tangents)
+            return differences(assembled, theta, tangents)
         room = max(1, AT_ONCE // (c.numel() * self.rep.size(self.n)))
         return torch.vmap(slope, chunk_size=room)(tangents).movedim(0, -1)
 
@@ -205,19 +211,6 @@ class WideFamily(Family):
             X = torch.cat([X, X @ complex_structure(*forms).mT], 1)
         return self._products(forms[self.claim.output_space], X, fixed)
 
-    def _padded(self, blocks: list[list[Tensor]]) -> Tensor:
-        """Blocks ``(N, ·, components of a part)``, part by part, side by side."""
-        sizes = [part.size(self.n) for part in self.rep.parts]
-        pad = torch.nn.functional.pad
-        return torch.cat(
-            [
-                pad(value, (sum(sizes[:i]), sum(sizes[i + 1 :])))
-                for i, found in enumerate(blocks)
-                for value in found
-            ],
-            1,
-        )
-
     def _products(self, A: Tensor, X: Tensor, fixed: Fixed | None = None) -> Tensor:
         """Every product of vectors, metric and volume that an output may have ``(N, products, components)``."""
         basis, lowered = self.basis, X @ A
@@ -230,43 +223,7 @@ class WideFamily(Family):
             found = [tensor_basis(part.even, A, X, metric)] if even else []
             found += [factor * odd_products(part, term, volumes, X, lowered, metric) for term in odd]
             blocks.append(found)
-        return self._padded(blocks)
-
-    def _set_products(self, A: Tensor, X: Tensor, f: list[Tensor]) -> Tensor:
-        """Functions of the whole, of points and of pairs times points and directions, summed."""
-        assert isinstance(self.basis, SetBasis)
-        points, s = X[:, : self.inner], X[:1, self.inner :]
-        metric, blocks = metric_of(A), []
-        for part, even in zip(self.basis.parts, self.basis.even):
-            found = []
-            for term in even:
-                lower = [position >= part.up for position in term.legs]
-                for choice in product(range(s.shape[1] + 1), repeat=len(lower)):
-                    value = _pooled(choice, [points @ A if low else points for low in lower], f)
-                    for axis, (j, low) in enumerate(zip(choice, lower)):
-                        if j:
-                            v = s[0, j - 1] @ A if low else s[0, j - 1]
-                            value = (value[..., None] * v).movedim(-1, 2 + axis)
-                    found.append(part.with_pairs(term, value, metric).flatten(2))
-            blocks.append(found)
-        return self._padded(blocks)
-
-
-def _pooled(choice: tuple[int, ...], vectors: list[Tensor], f: list[Tensor]) -> Tensor:
-    """Functions of a set times those of its points that fill the legs marked 0, summed over points."""
-    whole, points, pairs = f
-    v = [x for x, j in zip(vectors, choice) if j == 0]
-    if not v:
-        return whole
-    if len(v) == 1:
-        return torch.einsum("zim,zia->zma", points, v[0])
-    own = torch.einsum("zim,zia,zib->zmab", points, *v)
-    return torch.cat([own, torch.einsum("zijm,zia,zjb->zmab", pairs, *v)], 1)
-
-
-def _differences(f: Callable[[Tensor], Tensor], theta: Tensor, tangents: Tensor) -> Tensor:
-    """Central differences of ``f (N, components)`` along tangents, ``(N, components, tangents)``."""
-    return torch.stack([f(theta + STEP * d) - f(theta - STEP * d) for d in tangents], -1) / (2 * STEP)
+        return padded(self.rep, self.n, blocks)
 
 
 @dataclass(frozen=True)

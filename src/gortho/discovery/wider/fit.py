@@ -115,7 +115,8 @@ def invariants_of(claim: Claim, theta: Tensor, train: Samples) -> Callable[[Samp
 
     def rows(samples: Samples) -> Tensor:
         rest = [s.double().flatten(1) for s in samples.scalars if s is not None]
-        return torch.cat([torch.asinh(raw(samples) / units)[:, varies], *rest], 1)
+        found = torch.cat([torch.asinh(raw(samples) / units)[:, varies], *rest], 1)
+        return found if found.shape[1] else _nothing(samples)  # seen from an origin far away, none varies
 
     return rows
 
@@ -129,9 +130,8 @@ def compare_wide(
 ) -> Comparison:
     """Twins of the symmetry beside free models: the best of before, if any, and those that correct its predictor."""
     claim = end.claim
-    of = (parts.train, parts.validation, parts.held_out)
-    own = [predict(fitted.network, *s.inputs).double() for s in of]
-    left = Parts(*(s.with_targets(s.y.double() - p) for s, p in zip(of, own)))
+    own = [predict(fitted.network, *s.inputs).double() for s in parts]
+    left = Parts(*(s.with_targets(s.y.double() - p) for s, p in zip(parts, own)))
     predictor = _model("equivariant", parts, own[1:], fitted.network)
     other = OtherNorm(lambda s: predict(fitted.network, *s.inputs), parts)
     twins = [predictor]
@@ -145,7 +145,7 @@ def compare_wide(
         twins += _side(invariants, parts, left, own, seed)
     else:
         rest = linear_fit(claim, end.theta, claim.of(left.train), seed + 1).network
-        corrected = [p + predict(rest, *s.inputs) for p, s in zip(own[1:], (left.validation, left.held_out))]
+        corrected = [p + predict(rest, *s.inputs) for p, s in zip(own[1:], left[1:])]
         twins.append(_model("equivariant, corrected", parts, corrected))
     free = list(_side(coordinates, parts, left, own, seed))
     free += [corrected_by(*each, parts) for each in other.free()]

@@ -76,9 +76,7 @@ class End:
         return usual_mean(self.errors)
 
 
-def projection(
-    samples: Samples, claim: Claim, size: Size, seed: int, soft: float, weights: Tensor | None = None
-) -> WideProjection:
+def projection(samples: Samples, claim: Claim, size: Size, seed: int, soft: float) -> WideProjection:
     """A look of some size at samples."""
     components = samples.rep.size(samples.n)
     shapes = [shape for part in claim.template(samples).basis.shapes for shape in part]
@@ -87,9 +85,6 @@ def projection(
     columns = max(8, min(columns, len(samples) * components // ROWS_FOR_UNKNOWN))
     rows = max(size.rows, ROWS_FOR_UNKNOWN * columns)
     few = samples.rows(slice(0, -(-rows // components)))
-    if weights is not None:
-        given = weights[: len(few)]
-        few = replace(few, weights=given if few.weights is None else given * few.weights)
     return WideProjection(few, claim, columns, seed, soft)
 
 
@@ -202,7 +197,7 @@ def _better(ends: Ends, train: Samples, claim: Claim, step: Look, seed: int) -> 
 def _errors(view: WideProjection, at: Solve, samples: Samples) -> Tensor:
     p = view.predict(at, samples)
     e = (p - samples.y.reshape(p.shape)).square().mean(1)
-    return e if samples.weights is None else e * samples.weights
+    return samples.by_weight(e)
 
 
 def polynomials(train: Samples, claim: Claim, seed: int) -> list[WideProjection]:
@@ -242,12 +237,11 @@ def refitted(end: End, samples: Samples, count: int, seed: int, clock: Clock) ->
             break
         number = seed * 104_729 + r
         generator = torch.Generator().manual_seed(number)
-        weights = -torch.rand(len(samples), dtype=torch.float64, generator=generator).clamp_min(1e-12).log()
+        drawn = samples.bootstrapped(generator)
         if end.degree is None:
-            view = projection(samples, end.claim, LAST, number, 0.03, weights)
+            view = projection(drawn, end.claim, LAST, number, 0.03)
         else:
-            given = weights if samples.weights is None else weights * samples.weights
-            view = WideProjection(replace(samples, weights=given), end.claim, 0, number, degree=end.degree)
+            view = WideProjection(drawn, end.claim, 0, number, degree=end.degree)
         start = view.shaken(view.solve(end.theta), WIDE_SHAKE, generator)
         found.append(view.refine(start, WIDE_STEPS).A)
     return found

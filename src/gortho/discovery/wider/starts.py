@@ -21,6 +21,9 @@ from gortho.samples.values import Samples
 WHITE, OF_SPACE, RANDOM, VECTORS = 8, 5, 3, 8
 #: Forms of the first of several spaces that move together.
 OF_LINKED = 6
+#: Samples at which slopes of scalars are taken, neighbours for each number of a slope, and rounds that let go of
+#: samples where slopes say something else.
+SLOPED, NEIGHBOURS, ROUNDS = 1_500, 5, 5
 
 
 def starts_for(
@@ -43,7 +46,7 @@ def starts_for(
         return [claim.join(torch.stack(forms)) for forms in product(*each)]
     forms = forms_to_try(few, known, seed)
     if claim.origin:
-        found = [claim.join(A, None, c) for A, c in _correlated_origins(few)]
+        found = [claim.join(A, None, c) for A, c in [*_correlated_origins(few), *_sloped_origins(few)]]
         return found + [claim.join(A, None, c) for A in forms for c in _origins(few)]
     if not claim.directions:
         return [claim.join(A) for A in [*_orthogonal(few), *forms]]
@@ -167,6 +170,35 @@ def _correlated_origins(samples: Samples) -> list[tuple[Tensor, Tensor]]:
     found = []
     for s in invariant_scalars(samples).unbind(1)[:SCALARS]:
         found += [(c.A, c.origin) for c in correlate(samples.x, s) if c.origin is not None]
+    return found
+
+
+def _sloped_origins(samples: Samples) -> list[tuple[Tensor, Tensor]]:
+    """Forms and centres by slopes: that of a function of q(x - c) is a multiple of A(x - c), however it winds (M6).
+
+    g ∧ (Ax - a) = 0 is linear in A and a = Ac; slopes g are those of planes through the nearest neighbours.
+    """
+    if samples.points > 1:
+        return []
+    x, n = samples.x[:SLOPED, 0], samples.n
+    near = torch.cdist(x, x).topk(min(len(x), NEIGHBOURS * (n + 1)), largest=False).indices
+    around = torch.nn.functional.pad(x[near] - x[:, None], (0, 1), value=1.0)
+    basis = symmetric_basis(n)
+    moved = torch.cat([torch.einsum("mab,zb->zma", basis, x), -torch.eye(n).to(x).expand(len(x), n, n)], 1)
+    i, j = torch.triu_indices(n, n, 1)
+    found = []
+    for s in invariant_scalars(samples).unbind(1)[:SCALARS]:
+        g = torch.linalg.lstsq(around, s[:SLOPED][near][..., None]).solution[:, :n, 0]
+        g = g / g.norm(dim=1, keepdim=True).clamp_min(1e-300)
+        rows = (g[:, None, i] * moved[..., j] - g[:, None, j] * moved[..., i]).mT
+        weights = torch.ones(len(x), dtype=x.dtype)
+        for _ in range(ROUNDS):
+            _, V = torch.linalg.eigh(torch.einsum("z,zpm,zpk->mk", weights, rows, rows))
+            left = (rows @ V[:, 0]).square().sum(1)
+            weights = 1 / (1 + left / left.median().clamp_min(1e-300))
+        A = torch.einsum("m,mab->ab", V[: len(basis), 0], basis)
+        if float(torch.linalg.matrix_norm(A)) > 0:
+            found.append((unit_form(A), torch.linalg.pinv(A) @ V[len(basis) :, 0]))
     return found
 
 

@@ -241,7 +241,7 @@ def tried(
     evidence = replace(before, zero_directions=0, **c.evidence())
     refits: list[Tensor] = []
     if evidence.broken is None or evidence.broken.gain <= tolerance:
-        whole = claim.of(Samples.cat([parts.train, parts.validation]).rows(slice(0, SEARCH_SAMPLES)))
+        whole = claim.of(Samples.cat(parts[:2]).rows(slice(0, SEARCH_SAMPLES)))
         again = refitted(end, whole, settings.refits, seed, clock)
         refits = [aligned(claim, theta, end.theta, n) for theta in again]
         evidence = replace(evidence, **_pinned(end, refits, n))

@@ -33,9 +33,9 @@ class Gortho(Method):
         "evidence of forms for up to 120 samples were set on O5 and Particle, 30 and 100 samples, seeds 500 to 511, "
         "test errors in sight, after the table of seeds 30 to 34 had been seen. Polynomials of few terms and processes "
         "that start again near the end, came last: chosen on the same tasks, 30 samples, seeds 600 to 611, test errors "
-        "in sight, after the tables of seeds 50 to 74. The table uses seeds from 80 on, and from 90 on for O5 with 300 "
-        "samples and more: seed 81 had shown a fault of committees. Formulas that predict were added after that "
-        "table had been seen: on O5, 30, 1,000 and 30,000 samples, seeds 300 to 307, test errors in sight."
+        "in sight, after the tables of seeds 50 to 74. Formulas that predict were added after tables of seeds 80 to "
+        "104 had been seen: on O5, 30, 1,000 and 30,000 samples, seeds 300 to 307, test errors in sight. The table "
+        "uses seeds from 120 on."
     )
 
     def __init__(self, output: Any, seed: int = 0, settings: Settings = THOROUGH):

@@ -20,7 +20,6 @@ from torch import Tensor
 from tqdm import tqdm
 
 from gortho.forms import QuadraticForm
-from gortho.nn.form import LearnableForm
 from gortho.studies.baselines.base import form_of_generators, generator_distance
 from gortho.studies.baselines.sets import FlatNet
 from gortho.studies.experiments.rows import Row, facts, missing, read_rows, seeds_of
@@ -203,11 +202,10 @@ def fit(
     net: Any
     if method in NETWORKS:
         net = NETWORKS[method](width, seed)
-    elif method == UNKNOWN:  # the form starts at what the labels say, and is learnt on
+    elif method == UNKNOWN:  # the form that the labels tell; training it on would lead away from the truth
         began = time.perf_counter()
-        start = find_form(training)
-        notes = {"start d_PA": start.algebra_distance(truth), "start seconds": time.perf_counter() - began}
-        net = Tagger(LearnableForm(4, start=start), **shape, seed=seed)
+        net = Tagger(find_form(training), **shape, seed=seed)
+        notes = {"search seconds": time.perf_counter() - began}
     else:
         net = Tagger(truth, **shape, spurions=detector_axes(M) if method == GIVEN else (), seed=seed)
     bucket = device.type == "cpu"

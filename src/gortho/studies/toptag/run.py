@@ -13,7 +13,6 @@ import torch
 
 from gortho.files import write_text
 from gortho.forms import QuadraticForm
-from gortho.nn.form import LearnableForm
 from gortho.studies.experiments.figures import heat_maps, pyplot
 from gortho.studies.experiments.rows import facts
 from gortho.studies.experiments.tables import markdown, number, write_page
@@ -75,8 +74,7 @@ def run(
     training, validation, test = samples if M is None else (seen(sample, M) for sample in samples)
     truth = minkowski_in(M)
     say(f"{len(training):,} training, {len(validation):,} validation, {len(test):,} test jets")
-    start = find_form(training) if plan.learn_form else None
-    form = truth if start is None else LearnableForm(4, start=start)
+    form = find_form(training) if plan.learn_form else truth  # training it on would lead away from the truth
     axes = detector_axes(M) if plan.spurions else ()
     net = Tagger(form, spurions=axes, **SIZES[plan.size], **plan.some("references", "seed")).to(device)
     say(f"tagger of {net.parameter_count():,} parameters, {plan.epochs} epochs on {device}")
@@ -111,8 +109,8 @@ def run(
         save_tagger(net, out)
         write_text(out / "metrics.json", json.dumps(found, indent=1))
         draw_roc({"tagger": [found["roc"]]}, out / "roc.png")
-        if start is not None:
-            forms = [("learnt A", found["form"]), ("label-free", found["label_free"])]
+        if plan.learn_form:
+            forms = [("found A", found["form"]), ("label-free", found["label_free"])]
             heat_maps({"A": forms}, out / "form.png")
         _page(plan, found, out)
     return found
@@ -211,7 +209,7 @@ def _on_references(found: dict[str, Any]) -> list[str]:
 def _page(plan: TaggerPlan, found: dict[str, Any], out: Path) -> None:
     """index.md."""
     jets = found["jets"]
-    told_form = "the form learnt" if plan.learn_form else "the Minkowski form known"
+    told_form = "the form found from labels" if plan.learn_form else "the Minkowski form known"
     frame = "" if plan.frame is None else f", momenta seen in the hidden frame {plan.frame}"
     refer = ", with beams and time axis given" if plan.spurions else ""
     parts = [
