@@ -30,8 +30,8 @@ TRIES = 5
 GAIN = 1e-3
 #: A random step from a form of size √n is not longer than this.
 LARGEST_SHAKE = 1.0
-#: A criterion below this, in units of the targets' variance, is rounding.
-EXACT = 1e-24
+#: A criterion below this, in units of the targets' variance, is rounding: the last step before it gains ten digits.
+EXACT = 1e-30
 
 
 @dataclass(frozen=True)
