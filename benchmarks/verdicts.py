@@ -51,7 +51,8 @@ KINDS = {
 BINS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 1.0)
 THRESHOLDS = (
     (verdict, "TOLERANCE"), (verdict, "CLEAR_GAIN"), (verdict, "MAX_UNEXPLAINED"), (verdict, "MAX_SPREAD"),
-    (verdict, "SIGN_ERRORS"), (verdict, "RULED_BY_FEW"), (verdict, "LEAST_CONFIDENT"), (verdict, "DOUBT"),
+    (verdict, "SIGN_ERRORS"), (verdict, "TOLD_APART"), (verdict, "RULED_BY_FEW"), (verdict, "LEAST_CONFIDENT"),
+    (verdict, "DOUBT"),
     (defect, "SIGNIFICANCE"), (defect, "GAIN_ERRORS"), (defect, "NOTABLE_GAIN"), (defect, "CERTAIN_SHARE"),
     (defect, "TWO_SIDED"),
 )  # fmt: skip

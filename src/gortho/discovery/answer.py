@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gortho.discovery.bent import bent_p
 from gortho.discovery.classes import frequencies, log_losses
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import Noise
@@ -71,7 +72,7 @@ def answer(
     evidence = seen = None
     ruling: tuple[Verdict, str, str, float] = (Verdict.UNDERDETERMINED, *INTERRUPTED, 0.0)
     if comparison is not None and not interrupted:
-        evidence = gathered(form, comparison, A, zero, posed, noise)
+        evidence = gathered(form, comparison, A, zero, posed, noise, seed)
         seen = None if evidence.broken is None else violation(posed, comparison, A)
         ruling = _ruling(evidence, comparison, posed, A, matrices, seen, tolerance, clock)
     notices = [*notices, *_few_notice(evidence, posed), *_how_errors_count(samples, posed, found)]
@@ -152,7 +153,7 @@ def _draws(posed: Posed, form: FoundForm, fitted: Fitted | None, seed: int) -> T
 
 
 def gathered(
-    form: FoundForm, c: Comparison, A: Tensor, zero: int, posed: Posed, noise: Noise | None
+    form: FoundForm, c: Comparison, A: Tensor, zero: int, posed: Posed, noise: Noise | None, seed: int
 ) -> Evidence:
     """All measurements that the verdict rests on."""
     found, spectral = form.search, form.spectral
@@ -169,6 +170,7 @@ def gathered(
         signature_votes=0.0 if around is None else around.signature_votes,
         weakest_eigenvalue=0.0 if around is None else around.weakest_eigenvalue,
         zero_directions=zero,
+        bent=bent_p(Samples.cat(posed.parts), A, found.errors, seed) if form.law is None else None,
         spectral_gap=None if spectral is None else spectral.gap,
         spectral_residual=None if spectral is None else spectral.residual,
         classes=len(posed.classes),

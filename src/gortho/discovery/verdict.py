@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gortho.discovery.bent import MORE_DIRECTIONS, ONE_SIDED, TOLD_APART
 from gortho.discovery.defect import NOTABLE_GAIN, Defect, Noise, class_defect, contradicted, defect
 from gortho.discovery.twins import RULED_BY_FEW, Measured
 
@@ -96,6 +97,9 @@ class Evidence:
     signature_votes: float = 0.0  # share of refits with the found signature
     weakest_eigenvalue: float = math.inf  # smallest |λ| over its standard error, zero directions left out
     zero_directions: int = 0
+    bent: float | None = (
+        None  # p of its being better than other rules of length, where vectors lie on one side
+    )
     spectral_gap: float | None = None
     spectral_residual: float | None = None
     classes: int = 0  # how many, where targets are labels: shares are of the log loss of class frequencies
@@ -211,16 +215,10 @@ def _told(e: Evidence, group_name: str) -> tuple[str, str]:
     m, few = e.typical, ""
     if e.few_rule:
         few = f"Without the worst {len(e.worst)} of {e.held_out} held-out samples (see the note), "
-    found = (
-        f"the best model of the invariants of {group_name} ({e.twin}) leaves {percent(m.unexplained)} of the variance "
-        "unexplained"
-    )
-    found = few + found if few else found[0].upper() + found[1:]
-    if e.classes:
-        found = found.replace("variance", "log loss of the class frequencies")
-        found = found.replace(f"leaves {percent(m.unexplained)} of", f"leaves {_of_all(m.unexplained)} of")
-    left = _of_all(m.free_unexplained) if e.classes else percent(m.free_unexplained)
-    return found, f"the best model of the coordinates ({e.free}) {left}"
+    share, what = (_of_all, "log loss of the class frequencies") if e.classes else (percent, "variance")
+    found = f"he best model of the invariants of {group_name} ({e.twin}) leaves {share(m.unexplained)} of the {what} "
+    found = f"{few}t{found}unexplained" if few else f"T{found}unexplained"
+    return found, f"the best model of the coordinates ({e.free}) {share(m.free_unexplained)}"
 
 
 def _nothing_explained(e: Evidence) -> Judged | None:
@@ -313,6 +311,8 @@ def _not_pinned_down(e: Evidence, found: str) -> Judged | None:
             "The targets may not depend on the form at all (a constant, y proportional to x), or the inputs cover "
             "too few directions: give more samples, more varied inputs, or another output.",
         )
+    if e.bent is not None and e.bent > TOLD_APART:
+        return Verdict.UNDERDETERMINED, f"{found}, but {ONE_SIDED}", MORE_DIRECTIONS
     if e.weakest_eigenvalue < SIGN_ERRORS:
         return (
             Verdict.UNDERDETERMINED,
