@@ -37,9 +37,7 @@ from gortho.cli.options import DEVICE, QUIET
     type=click.Path(path_type=Path),
     help="Output folder (default: results, with --quick results-quick).",
 )
-@click.option(
-    "--tables-only", is_flag=True, help="Measure nothing; write the tables from the stored rows."
-)
+@click.option("--tables-only", is_flag=True, help="Measure nothing; write the tables from the stored rows.")
 @click.option("--parts", metavar="A,B", help="toptag: some of known, unknown, massive, baselines, fractions.")
 @click.option("--device", type=DEVICE, help="toptag: where to train (default: on the GPU, if there is one).")
 @QUIET
