@@ -67,7 +67,7 @@ where the inputs are white; honest is an answer that leaves the question open; w
 
 Methods that only give a score get two thresholds, a claim below the first and a denial above the second: the best ones
 (right minus wrong answers) on {sum(FITTED)} other problems of the same kind. All but gortho are given inputs
-that are white already. LieGG, LieGAN and SymCert were made for other questions, and can express symmetries without a form.
+that are white already. LieGG, LieGAN and SymCert were made for other questions, and can find symmetries without a form.
 
 ![right, honest and wrong answers of each method](side_by_side.png)
 """
