@@ -31,7 +31,7 @@ DIGITS = 6
 NO_MIXING = 2.5e-3
 #: … nor, where its error is known, one that may be zero and is below this fraction of the largest.
 SMALL_TERM = 0.1
-#: A mixed term that is so small in any units is not printed up to so many half widths of its interval either.
+#: A mixed term that is so small in any units is not printed up to this many half widths of its interval either.
 BY_CHANCE = 2.0
 
 

@@ -31,7 +31,7 @@ EXACT = 1e-4
 FITTED = 0.05
 #: Violations below this are rounding.
 ROUNDING = 1e-9
-#: The first generator that is not must be violated so many times more.
+#: The first generator that is not must be violated this many times more.
 MIN_GAP = 2.5
 #: A fit that leaves more than this share of the variance tells nothing.
 MAX_UNEXPLAINED = 0.05

@@ -38,15 +38,15 @@ MAX_SAMPLES = 50_000
 
 #: Rows of the first look, which the frame and the ranks of the pass are taken from.
 FIRST_LOOK = 20_000
-#: Quantiles that ranks are told from.
+#: Quantiles from which ranks are computed.
 QUANTILES = 1_001
-#: Correlations are added up in so many rows at a time, which stay in the processor's cache.
+#: Correlations are added up in this many rows at a time, which stay in the processor's cache.
 AT_A_TIME = 8_192
 #: Correlations are added up where a sample has no more monomials and functions than this.
 MOST_COLUMNS = 1_200
 #: Forms that are started from.
 FORMS = 3
-#: A range in all rows so many times that of the sample is told.
+#: A range in all rows this many times that of the sample is reported.
 WIDER = 10.0
 
 

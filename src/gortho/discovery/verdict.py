@@ -37,11 +37,11 @@ MAX_SPREAD = 0.15
 NO_ERROR = 1e-4
 #: An eigenvalue is called zero, in the frame, when it is below this share of the largest …
 ZERO_SHARE = 0.04
-#: … within so many of its standard errors of zero …
+#: … within this many of its standard errors of zero …
 ZERO_ERRORS = 6.0
 #: … and cannot be, within two standard errors, larger than this share of the largest, in columns of unit size.
 ZERO_BOUND = 0.005
-#: A sign is known when the eigenvalue is so many of its standard errors from zero.
+#: A sign is known when the eigenvalue is this many of its standard errors from zero.
 SIGN_ERRORS = 2.0
 
 #: Logistic regression of right against wrong FOUND, fitted to the development seeds of the calibration benchmark: for

@@ -26,7 +26,7 @@ REFITS = 100
 MAX_POINTS = 20_000
 #: Points kept for pictures, at most.
 SHOWN = 2_000
-#: Points farther than so many median deviations from the median, in some column, do not count for the frame.
+#: Points farther than this many median deviations from the median, in some column, do not count for the frame.
 UNUSUAL = 10.0
 #: Eigenvalues, levels and distances below this share of the largest are rounding, whatever their errors.
 EXACT_ZERO = 1e-9

@@ -14,7 +14,7 @@ LEAST_POINTS = 5
 STIFFNESS = (-16.0, 3.0, 1.0)
 #: Random vectors that a trace comes from; of as many points or fewer it is exact.
 PROBES = 64
-#: Degrees of freedom count so many times, as is usual: else few points are now and then hardly smoothed at all.
+#: Degrees of freedom count this many times, as is usual: else few points are now and then hardly smoothed at all.
 DEARER = 1.4
 #: What stands for zero in logarithms.
 TINY = 1e-300
