@@ -51,23 +51,23 @@ outliers (`gortho.studies.tasks.realistic`), each form in a hidden frame of cond
 other norms, sums of laws of two forms, labels in a wrong order.
 
 *With a form*: right is a claim with the right signature and a distance to the true form of at most {NEAR} in the frame
-where the inputs are white; honest is an answer that leaves it open; wrong is any other claim, or a denial. *Without*:
-right is a denial, or an answer that leaves it open; wrong is a claim.
+where the inputs are white; honest is an answer that leaves the question open; wrong is any other claim, or a denial.
+*Without*: right is a denial, or an answer that leaves the question open; wrong is a claim.
 
-- **gortho**: `gortho.discover`, its verdict. No setting was fitted to these problems.
-- **LieGG**: a trained network, the null space of its infinitesimal law, told the number of generators. Its answer is
-  the form that they preserve; what says how sure it is, is the ratio of the largest singular value of the null space
-  to the next one.
-- **LieGAN**: told the number of generators; the form that they preserve, and by how much they miss it.
+- **gortho**: the verdict of `gortho.discover`. No setting was fitted to these problems.
+- **LieGG**: a trained network, and the null space of its infinitesimal law, given the number of generators. Its answer
+  is the form that they preserve; its score is the ratio of the largest singular value of the null space to the next
+  one.
+- **LieGAN**: given the number of generators; its answer is the form that they preserve, its score how far they miss it.
 - **spectral**: the linear solve for a form on the same network as LieGG's, and its relative violation.
-- **SymCert**: told the degree {DEGREE} of a polynomial and a box that holds {INSIDE:.0%} of the samples, which are
-  those that it is given; δ = {DELTA:g} at level {ALPHA:g}. A full set of certified generators is a claim, fewer leave
-  it open, and a refutation of all generators is a denial. Most of these laws are no polynomials, so its guarantee does
-  not hold here.
+- **SymCert**: given the degree {DEGREE} of a polynomial and a box that contains {INSIDE:.0%} of the samples, which are
+  those that it gets; δ = {DELTA:g} at level {ALPHA:g}. A full set of certified generators is a claim, fewer leave
+  it open, and a refutation of all generators is a denial. Most of these laws are not polynomials, so its guarantee
+  does not hold here.
 
-The methods that only give a score get two thresholds, below the first a claim and above the second a denial, which are
-the best (right less wrong answers) on {sum(FITTED)} other problems of the same kind. All but gortho are given inputs
-that are white already. LieGG, LieGAN and SymCert were made for other questions and can say things that no form says.
+Methods that only give a score get two thresholds, a claim below the first and a denial above the second: the best ones
+(right minus wrong answers) on {sum(FITTED)} other problems of the same kind. All but gortho are given inputs
+that are white already. LieGG, LieGAN and SymCert were made for other questions, and can find symmetries without a form.
 
 ![right, honest and wrong answers of each method](side_by_side.png)
 """

@@ -1,4 +1,4 @@
-"""Beside SymCert: the same polynomial laws, the same samples; what each method claims, and whether it is so.
+"""Comparison with SymCert: the same polynomial laws, the same samples; what each method claims, and whether it is so.
 
     python benchmarks/symcert.py --symcert ../certified-symmetry-discovery --jobs 1 --first-seed 40000 --out results
 
@@ -40,46 +40,46 @@ ALPHA = 0.05
 METHODS = {"gortho": 0, "SymCert": 0, "SymCert, degree + 2": 2}
 #: What may come of an answer.
 OUTCOMES = ("detected", "part", "false claim", "denied", "rightly denied", "open")
-HEADING = f"""# Beside SymCert
+HEADING = f"""# Compared with SymCert
 
 [SymCert](https://github.com/Kendiukhov/certified-symmetry-discovery) certifies generators: it fits a polynomial
 by least squares, and says which affine maps ξ(x) = Sx + b have, with confidence {1 - ALPHA:.0%} for all of them
 at once, a defect ρ below a tolerance δ. ρ is 0 for a symmetry: for a function the mean cosine between its
-gradient and ξ, for a vector field the bracket with ξ by its two parts, over the box that the samples come from.
+gradient and ξ, for a vector field the bracket with ξ divided by its two parts, over the box of the samples.
 Both methods get the same samples, a vector x and a number or a vector y.
 
 | | gortho | SymCert |
 | --- | --- | --- |
-| is told | how y transforms | how y transforms, the degree of the law (exactly here), the box, δ = {DELTA:g} |
-| must hold | – | the law is a polynomial of that degree, noise is Gaussian and only in y |
-| group or form told | neither | neither: all linear maps for functions, all affine ones for fields |
+| is given | how y transforms | how y transforms, the degree of the law (exactly here), the box, δ = {DELTA:g} |
+| assumes | – | the law is a polynomial of that degree, noise is Gaussian and only in y |
+| group or form given | neither | neither: all linear maps for functions, all affine ones for fields |
 | says | a form with errors; NONE; UNDERDETERMINED | a space of generators; that there is none; nothing |
-| cannot say | what keeps no form, such as scalings | reflections; a form only by one more linear solve |
-| other laws than polynomials | yes | if a bound of what the polynomial misses is told |
+| cannot say | symmetries that preserve no form, such as scalings | reflections; a form only by one more linear solve |
+| laws other than polynomials | yes | if a bound on the misfit of the polynomial is given |
 | several vectors, a predictor | yes | no |
-| of its error | measured (this page, [verdicts](verdicts.md)) | proven, where what must hold does |
+| error rate | measured (this page, [verdicts](verdicts.md)) | proven, if its assumptions hold |
 
 *Hidden forms*: {SAMPLES:,} samples, x uniform in [-1, 1]ⁿ, the form random with condition 3. *Kept*: u + cu² or
-(1 + cu)x with u = xᵀAx. *Nearly kept*: with another polynomial, so little of it that the worst generator of O(A)
-has ρ of about {NEARLY:.3g}. *Broken*: with as much of it that every affine map has ρ above {CLEAR:g}. *None*:
+(1 + cu)x with u = xᵀAx. *Nearly kept*: plus so little of another polynomial that the worst generator of O(A)
+has ρ of about {NEARLY:.3g}. *Broken*: plus so much of it that every affine map has ρ above {CLEAR:g}. *None*:
 random polynomials without any symmetry. n = 2 to 4, signatures, numbers and vectors in turn. *SymCert's own
 laws* come from its tables: {OWN_SAMPLES:,} samples, its boxes; of its ten fields the four with a symmetry and two
-without, to save time, and two of its functions. There it was also told a degree too large by two, as in its own
-table of functions; noise is a share of the law's root mean square.
+without, to save time, and two of its functions. There it was also given a degree too large by two, as in its own
+table of functions; noise is a fraction of the law's root mean square.
 
-Answers are counted by SymCert's rule. *Detected*: all generators that the law keeps to within δ are claimed, and
-all that are claimed are kept to within δ. *Part*: some are claimed, all rightly. *False claim*: a claimed
-generator has ρ > δ. *Denied*: it is said that there is nothing, where there is something; *rightly denied*, where
-there is nothing; *open*: neither. What gortho claims is the Lie algebra of `found.symmetry`. Seconds are of one
-core's time, with all that a user waits for. Starts in the given axes, which might be the answer, were left out.
+Answers are counted by SymCert's rule. *Detected*: all generators that the law respects to within δ are claimed, and
+the law respects all claimed generators to within δ. *Part*: some are claimed, all correctly. *False claim*: a claimed
+generator has ρ > δ. *Denied*: the answer is that there is no symmetry, but there is one; *rightly denied*: there is
+none; *open*: neither. What gortho claims is the Lie algebra of `found.symmetry`. Seconds are on one core, and include
+everything that a user waits for. Starts in the given axes, which might be the answer, were left out.
 
-**Where SymCert is the better one.** It answers in a fraction of a second. Its error rate is proven. It finds what
-keeps no form: the scaling of the oscillator, and the shift beside the rotation of the symmetric top, where gortho
-mostly says NONE. It never denied what there was; gortho did, there and once for a law that is nearly kept.
+**Where SymCert is better.** It answers in a fraction of a second. Its error rate is proven. It finds symmetries that
+preserve no form: the scaling of the oscillator, and the shift of the symmetric top in addition to its rotation, where
+gortho finds only a part. Neither method denied a symmetry that there was.
 
-**Where gortho is.** Under more noise, where SymCert mostly stays silent; and where nobody knows the degree: told one
-too large by two, SymCert leaves open most of what it decided before. And it gives the form, with its errors, and
-a predictor.
+**Where gortho is better.** With more noise, where SymCert mostly leaves the answer open; and where the degree is not
+known: given a degree too large by two, SymCert leaves open most of what it decided before. And gortho gives the form
+with its errors, and a predictor.
 """
 
 

@@ -58,12 +58,12 @@ THRESHOLDS = (
 )  # fmt: skip
 HEADING = f"""# What verdicts are worth
 
-2,000 samples each. *Right*: FOUND with the right signature and a form within {NEAR} of the truth (in the frame), where
-there is one; NONE or UNDERDETERMINED, where there is none. *Wrong*: NONE where there is a form, FOUND where there is
-none or with a wrong form. *Honest*: UNDERDETERMINED where there is a form. Laws that are broken by a share of their
-variance count as right when they are FOUND, with the right form, and the interval of the defect holds that share, or
-when they are NONE and the share is above zero. Where a function of one direction breaks a law, FOUND with a direction
-is right, too; such near misses may also be FOUND without one if the interval of the defect holds their share.
+2,000 samples each. *Right*: FOUND with the right signature and a form within {NEAR} of the truth (in the frame), if
+there is one; NONE or UNDERDETERMINED, if there is none. *Wrong*: NONE if there is a form, FOUND if there is
+none or with a wrong form. *Honest*: UNDERDETERMINED if there is a form. Laws that are broken by some share of their
+variance count as right if they are FOUND with the right form and the interval of the defect contains that share, or
+if they are NONE and the share is above zero. If a function of one direction breaks a law, FOUND with a direction
+is also right; such near misses may also be FOUND without one if the interval of the defect contains their share.
 
 ![how often answers are right, by confidence](verdicts.png)
 """

@@ -1,8 +1,8 @@
 """gortho: find the quadratic form behind your data, and predict with it.
 
-Read the modules in this order: `forms` (the value), `groups` (O(A)), `reps` (how outputs transform), `symmetry` (what
-is claimed of a law: O(A), or less), `nn` (networks that respect it exactly), `training` (one loop), `testing` (is it
-really equivariant?), `discovery` (is there a form, and which one?), `report` (the answer as a page).
+Read the modules in this order: `forms` (the value), `groups` (O(A)), `reps` (how outputs transform), `symmetry` (the
+symmetry of a law: O(A), or less), `nn` (networks that respect it exactly), `training` (one loop), `testing` (is it
+really equivariant?), `discovery` (is there a form, and which one?), `report` (the answer as an HTML page).
 """
 
 from importlib import import_module
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-# torch and scikit-learn take seconds to import, so a name is imported when it is first asked for.
+# torch and scikit-learn take seconds to import, so a name is imported when it is first used.
 _HOMES = {
     "samples": ("Frame", "Samples", "derivatives"),
     "discovery": ("Discovery", "Settings", "Verdict", "discover", "spectral_form", "survey"),

@@ -1,6 +1,6 @@
 """scikit-learn estimators: predict with a form you know, or with one learnt from the data.
 
-The way of the data: check it, refuse columns that were scaled one by one, take the form or search for it as `discover`
+The steps: check the data, refuse columns that were scaled one by one, use the given form or search for it as `discover`
 does, train one exactly equivariant network around it. Both estimators work in pipelines, in `cross_val_score` and in
 `GridSearchCV`.
 """
@@ -49,24 +49,24 @@ class EquivariantRegressor(RegressorMixin, Estimator):
             "scalar + 2*vector", or a rep object. Several columns of scalars are several outputs.
         form: "learn", "euclidean", "minkowski", a `QuadraticForm`, a symmetric matrix, or a `Symmetry` or its name,
             such as "SO(3)" or "O(3), broken along (0, 0, 1)".
-        vector_dim: dimension n of the vectors when X is flat, ``(N, p·n)``; not needed if the form has it.
+        vector_dim: dimension n of the vectors if X is flat, ``(N, p·n)``; not needed if the form determines it.
         set_like: the points of a sample have no order.
-        effort: to learn the form, "full" asks `gortho.discover` for a verdict; "quick" searches in the same way, with
-            less effort, and asks for none.
-        settings: sizes of this search, in place of those that belong to the effort.
+        effort: how the form is learnt: "full" uses `gortho.discover`, with a verdict; "quick" searches in the same
+            way, with less effort and without a verdict.
+        settings: sizes of this search, instead of those that belong to the effort.
         allow_scaled: accept columns that look scaled one by one, which destroys a form.
         width, depth, epochs, batch_size, lr, patience, validation_fraction: network and training, see `gortho.fit`.
         weight_decay: the default suits a few hundred samples; lower it for many clean ones.
-        predictor: "auto" takes a short polynomial of the invariants in place of the network where its validation error
-            is smaller, and, for numbers from ordered vectors, a Gaussian process of the invariants unless its
-            leave-one-out error is clearly larger; "network" always takes the network.
-        random_state: seed of everything. The default is fixed, unlike in most of scikit-learn: the same data give
-            the same model; None takes another one each time.
+        predictor: "auto" uses a short polynomial of the invariants instead of the network if its validation error
+            is smaller, and, for scalar functions of ordered vectors, a Gaussian process of the invariants unless its
+            leave-one-out error is clearly larger; "network" always uses the network.
+        random_state: seed of everything. Unlike in most of scikit-learn the default is fixed, so that the same data
+            give the same model; with None it differs each time.
 
     After fitting: ``form_``, ``symmetry_``, ``network_``, ``history_``; if the form was learnt also ``form_errors_``,
     the standard errors of its entries, and the evidence: ``discovery_`` with a verdict, ``search_`` without one. Data
-    without a form raises a `NotAccepted` warning with the reason; ``form_`` is then the best candidate. ``scalars`` in
-    `fit`, `predict` and `score` are quantities that no group changes, per point or per sample, as in `gortho.discover`.
+    without a form cause a `NotAccepted` warning with the reason; ``form_`` is then the best candidate. ``scalars`` in
+    `fit`, `predict` and `score` are invariant quantities, per point or per sample, as in `gortho.discover`.
 
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> y = (X[:, 0] ** 2 - X[:, 1] ** 2)[:, None] * X
@@ -160,7 +160,7 @@ class EquivariantRegressor(RegressorMixin, Estimator):
         return raw.reshape(len(raw), *self._shape)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, scalars: Any = None) -> float:
-        """R², the share of explained variance, pooled over all components of y."""
+        """R², the fraction of explained variance, pooled over all components of y."""
         truth, predicted = (np.asarray(v).reshape(len(v), -1) for v in (y, self.predict(X, scalars)))
         size = np.abs(truth).max() or 1.0  # squares of shares of it stay in range
         truth, predicted = truth / size, predicted / size
@@ -176,10 +176,10 @@ def _mean_error(net: EquivariantNet, samples: Samples) -> float:
 class InvariantClassifier(ClassifierMixin, Estimator):
     """Classification with p(class | gx) = p(class | x) for every g ∈ O(A), with a known form or one learnt.
 
-    Parameters as in `EquivariantRegressor`. To learn the form, effort "full" asks `gortho.discover` with
-    ``output="class"`` for a verdict; "quick" searches on the indicators of the classes, takes the most likely form near
-    its end, and asks for none. A `NotAccepted` warning says if the labels do not establish a form. The network is then
-    trained by cross-entropy. After fitting: ``form_``, ``classes_``, ``network_``, ``history_``; of a learnt
+    Parameters as in `EquivariantRegressor`. To learn the form, effort "full" uses `gortho.discover` with
+    ``output="class"`` and a verdict; "quick" searches on the indicators of the classes and uses the most likely form
+    near its end, without a verdict. A `NotAccepted` warning says if the labels do not establish a form. The network
+    is then trained by cross-entropy. After fitting: ``form_``, ``classes_``, ``network_``, ``history_``; of a learnt
     form also ``form_errors_``, and ``discovery_`` with a verdict, ``search_`` without one.
 
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
@@ -229,5 +229,5 @@ class InvariantClassifier(ClassifierMixin, Estimator):
         return self.classes_[most_probable]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, scalars: Any = None) -> float:
-        """The share of samples whose class is right."""
+        """Accuracy, the fraction of samples whose class is right."""
         return accuracy_score(y, self.predict(X, scalars), sample_weight=sample_weight)

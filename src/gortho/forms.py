@@ -1,7 +1,7 @@
 """Quadratic forms: the value at the centre of everything (M1, M2).
 
 A symmetric matrix A gives the quadratic form q(x) = xᵀAx, the inner product ⟨x, y⟩ = xᵀAy and the group
-O(A) of all linear maps that leave q alone. O(cA) = O(A) for every c ≠ 0, so data can fix A only up to scale
+O(A) of all linear maps that preserve q. O(cA) = O(A) for every c ≠ 0, so data can determine A only up to scale
 and sign. `QuadraticForm` therefore stores one representative of {cA}, the *gauge*: two forms with the same
 group print, compare and save the same.
 """
@@ -31,7 +31,7 @@ DIGITS = 6
 NO_MIXING = 2.5e-3
 #: … nor, where its error is known, one that may be zero and is below this fraction of the largest.
 SMALL_TERM = 0.1
-#: A mixed term that is so small in any units is not printed up to so many half widths of its interval either.
+#: A mixed term that is so small in any units is not printed up to this many half widths of its interval either.
 BY_CHANCE = 2.0
 
 
@@ -63,9 +63,9 @@ def gauge(
 ) -> tuple[Float[Tensor, "n n"], Tensor, Signature]:
     """Pick the representative of {cA : c ≠ 0}; return it with its eigenvalues and signature (M2).
 
-    ‖A‖_F = √n. Semi-definite forms are made positive; otherwise the fewer eigenvalues are positive, so that
-    Minkowski is diag(1, -1, -1, -1); with as many of both, the trace (if it vanishes, the first diagonal entry
-    that does not, or else the first entry) is positive.
+    ‖A‖_F = √n. Semi-definite forms are made positive; otherwise the minority of eigenvalues is positive, so that
+    Minkowski is diag(1, -1, -1, -1); if there are equally many of both, the trace (if it vanishes, the first diagonal
+    entry that does not, or else the first entry) is positive.
     """
     size = A.shape[-1] ** 0.5
     # A stored form must come back to the last bit.
@@ -206,7 +206,7 @@ class QuadraticForm(MatrixForm):
         return X @ self._like(X) @ X.mT
 
     def group(self) -> OrthogonalGroup:
-        """The group O(A) of linear maps that leave q alone."""
+        """The group O(A) of linear maps that preserve q."""
         from gortho.groups import OrthogonalGroup
 
         return OrthogonalGroup(self)
@@ -220,7 +220,7 @@ class QuadraticForm(MatrixForm):
         return form
 
     def cosine(self, other: Any) -> float:
-        """|cos(A, B)| by the Frobenius product: 1 for the same group, but a weak witness (M8)."""
+        """|cos(A, B)| by the Frobenius product: 1 for the same group, but weak evidence (M8)."""
         other = self._other(other)
         return min(1.0, float((self._matrix * other._matrix).sum().abs() / self.n))
 
@@ -236,14 +236,14 @@ class QuadraticForm(MatrixForm):
     # Printing
 
     def law(self, digits: int | None = None, half_widths: Any = None) -> str:
-        """The form as a formula, without the terms that are zero as far as is known.
+        """The form as a formula, without terms that are compatible with zero.
 
-        Coefficients of order one have so many decimals, smaller ones as many significant digits and one more: units
-        may make them small, but not unimportant. Without ``digits``, they have those that their intervals leave, and
-        two decimals where these are not known or next to nothing.
+        Coefficients of order one have ``digits`` decimals, smaller ones one more significant digit than that: units may
+        make them small, but not unimportant. Without ``digits``, they have as many as their intervals justify, and
+        two decimals if these are unknown or negligible.
         With ``half_widths`` (n, n) of the entries' intervals, small terms
-        whose interval holds zero are left out, and mixed terms that are small in any units if one of twice the width
-        does; without, all of these.
+        whose interval contains zero are left out, and mixed terms that are small in any units if an interval of twice
+        the width contains zero; without ``half_widths``, all of these.
 
         >>> QuadraticForm.minkowski(3, names=["E", "px", "py"]).law()
         'q(x) = 1.00 E² - 1.00 px² - 1.00 py²'

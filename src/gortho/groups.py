@@ -26,7 +26,7 @@ DIAGONAL = 1e-2
 
 
 def random_generator(seed: int | torch.Generator) -> torch.Generator:
-    """A CPU generator of its own, so that nothing global is touched."""
+    """A separate CPU generator, so that the global one is not affected."""
     return seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(int(seed))
 
 
@@ -102,9 +102,9 @@ def align_unit(
 def align_unit_inside(
     x: Float[Tensor, "*batch n"], e: Float[Tensor, "*batch n"], A: Float[Tensor, "n n"]
 ) -> Float[Tensor, "*batch n n"]:
-    """As `align_unit`, but leaving alone everything orthogonal to x and e: the better of R_{x-e} and R_e R_{x+e}.
+    """As `align_unit`, but fixing everything orthogonal to x and e: the better of R_{x-e} and R_e R_{x+e}.
 
-    The second is no involution, but -R would turn round the vectors that a frame has aligned before.
+    The second is not an involution, but -R would flip the vectors that a frame has already aligned.
     """
     use_minus = _minus_is_better(x, e, A)
     W = reflection(torch.where(use_minus, x - e, x + e), A)
@@ -142,13 +142,13 @@ class OrthogonalGroup:
 
     @property
     def dimension(self) -> int:
-        """Number of generators: n(n-1)/2 when A is not singular."""
+        """Number of generators: n(n-1)/2 if A is not singular."""
         n, zero = self.form.n, self.form.signature.zero
         return (n - zero) * (n - zero - 1) // 2 + zero * n
 
     @property
     def _diagonal(self) -> bool:
-        """Whether A is diagonal, in whatever units."""
+        """Whether A is diagonal, in any units."""
         size = self._A.diagonal().abs()
         apart = (self._A - self._A.diagonal().diag()).square()
         return bool((apart <= DIAGONAL**2 * size[:, None] * size).all())
@@ -181,7 +181,7 @@ class OrthogonalGroup:
     def contains(self, g: Any, tolerance: float = 1e-10) -> Bool[Tensor, ...]:
         """Whether gᵀAg = A, judged as hᵀJh = J for h = S g S⁻¹; ``(...,)`` bool.
 
-        In the standard frame small eigenvalues of A weigh as much as large ones. ``tolerance`` is relative to
+        In the standard frame small eigenvalues of A count as much as large ones. ``tolerance`` is relative to
         1 + ‖h‖², the size of what cancels. For singular A the map must be invertible, too.
         """
         g = checks.square(g, "g", self.form.n).double()

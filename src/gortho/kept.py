@@ -1,10 +1,10 @@
-"""What a law keeps: its Lie algebra among all linear maps, and the tensors that this algebra keeps (M17).
+"""What a law preserves: its Lie algebra among all linear maps, and the tensors that this algebra preserves (M17).
 
 A law f is equivariant under the maps exp(tX) if Df(x)[Xx] = dρ(X) f(x), which is linear in X: the null space over all
-of gl(n) is the Lie algebra g (M6 without a form). The tensors that g keeps are null spaces, too: symmetric and skew
+of gl(n) is the Lie algebra g (M6 without a form). The tensors that g preserves are also null spaces: symmetric and skew
 forms B with XᵀB + BX = 0, vectors v with Xv = 0, covectors w with Xᵀw = 0, for all X in g. Scaling is a row of its own:
 f(λx) = λᵐf(x) means Df(x)[x] = m f(x). With n² unknowns it is weaker under noise than the search for a form, but it
-tells what a law without a form has instead.
+shows what a law without a form preserves instead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EXACT = 1e-4
 FITTED = 0.05
 #: Violations below this are rounding.
 ROUNDING = 1e-9
-#: The first generator that is not must be violated so many times more.
+#: The first generator that is not must be violated this many times more.
 MIN_GAP = 2.5
 #: A fit that leaves more than this share of the variance tells nothing.
 MAX_UNEXPLAINED = 0.05
@@ -47,12 +47,12 @@ SMALL = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One kind of tensor: how many the algebra keeps.
+    """One kind of tensor: how many of them the algebra preserves.
 
     Attributes:
-        name: what is asked for.
+        name: the kind of tensor.
         count: how many independent ones there are.
-        violation: how much the last of them is violated, from 0 to about 1; or the next best, where there are none.
+        violation: how much the last of them is violated, from 0 to about 1; if there are none, the next best.
         gap: how many times more the next is violated.
         tensors: a basis, in the coordinates of x ``(count, …)``.
         verdict: the answer in words.
@@ -73,13 +73,13 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """The table of what a law keeps; `keeps` makes it.
+    """The table of what a law preserves, returned by `keeps`.
 
     Attributes:
         algebra: generators of the linear maps that the law respects.
-        symmetric, skew, vectors, covectors: tensors that all of them keep.
+        symmetric, skew, vectors, covectors: tensors that all of them preserve.
         scaling: the degree m of f(λx) = λᵐf(x) in ``degree``, if there is one.
-        unexplained: share of the variance that the fit to data leaves; None for a function.
+        unexplained: fraction of the variance that the fit to data leaves unexplained; None for a function.
     """
 
     names: tuple[str, ...]
@@ -119,11 +119,11 @@ def keeps(
     names: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Kept:
-    """What a law keeps: its Lie algebra, the forms, vectors and covectors that this keeps, and its degree (M17).
+    """What a law preserves: its Lie algebra, the forms, vectors and covectors that this preserves, its degree (M17).
 
     Args:
         law: a differentiable torch function of batches ``X (N, n)`` or ``(N, p, n)``, or the targets y of X.
-        X: where to look; a few hundred samples are plenty for a function.
+        X: points at which the law is evaluated; for a function, a few hundred are enough.
         output: how the values transform.
 
     >>> X = torch.randn(300, 3, dtype=torch.float64)
@@ -167,7 +167,7 @@ def _of_function(f: Callable[[Tensor], Tensor], X: Any, rep: Rep) -> tuple[Infin
 
 
 def _of_samples(y: Any, X: Any, output: str | Rep, seed: int) -> tuple[InfinitesimalLaw, Frame, float]:
-    """The infinitesimal law of a smooth fit to samples in their frame, and the share of the variance that it leaves."""
+    """The infinitesimal law of a smooth fit to samples in their frame, and the unexplained fraction of the variance."""
     samples, _ = enter(X, y, output, max_samples=MAX_SAMPLES, seed=seed)
     if samples.n < 2 or len(samples) < MIN_SAMPLES:
         raise ValueError(
@@ -219,7 +219,7 @@ def _table(law: InfinitesimalLaw, frame: Frame, names: tuple[str, ...], unexplai
 
 
 def _without_scaling(algebra: Tensor) -> Tensor:
-    """The algebra, without its trace where it holds the identity: scaling keeps no tensor, and has a row of its own."""
+    """The traceless part of an algebra that contains the identity: scaling preserves no tensor, and has its own row."""
     n = algebra.shape[-1]
     # Of orthonormal generators: the identity's coordinates.
     traces = algebra.diagonal(dim1=1, dim2=2).sum(1) / n**0.5
@@ -236,7 +236,7 @@ def _empty(tensors: Tensor) -> np.ndarray:
 def _null(M: Tensor, basis: Tensor, share: float) -> tuple[np.ndarray, Tensor]:
     """Singular values, ascending, and the combinations of the basis that M sends nearly to zero.
 
-    They end at the widest gap of those after values below ``share``; with no gap of `MIN_GAP` there are none.
+    They end at the widest gap after values below ``share``; without a gap of `MIN_GAP` there are none.
     """
     _, sigma, V = torch.linalg.svd(torch.linalg.qr(M, mode="r")[1], full_matrices=True)
     values = torch.zeros(len(basis), dtype=torch.float64)

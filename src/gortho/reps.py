@@ -1,11 +1,11 @@
-"""Representations: how a group element acts on what a network puts out (M4, M5).
+"""Representations: how a group element acts on the output of a network (M4, M5).
 
 Outputs are tensors with ``up`` indices, which g moves, and ``down`` indices, which g⁻ᵀ moves. Every equivariant
 tensor can be assembled from the input vectors x_i and the metric alone (first fundamental theorem of invariant
 theory): each index is either a *leg*, carrying x_i (up) or A x_i (down), or one half of a *pair*, carrying A⁻¹
 (two up), the identity (one of each) or A (two down). Coefficients are invariants. There is no division, so
-there is no singularity on the null cone. *Odd* tensors (pseudoscalars, pseudovectors, …) change their sign under
-maps that turn left into right; they are built with the volume form, see `gortho.volume` (M15).
+there is no singularity on the null cone. *Odd* tensors (pseudoscalars, pseudovectors, …) change sign under
+maps that exchange left and right; they are built with the volume form, see `gortho.volume` (M15).
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Rep:
 class TensorRep(Rep):
     """Tensors with ``up`` indices (moved by g) then ``down`` indices (moved by g⁻ᵀ).
 
-    Odd ones get the factor sign det g besides, which is det g for g in O(A): a pseudovector in three dimensions, such
-    as an axis of rotation, stays as it is under x → -x (M15).
+    Odd ones have an additional factor sign det g, which is det g for g in O(A): a pseudovector in three dimensions,
+    such as an axis of rotation, does not change under x → -x (M15).
 
     >>> Tensor(1, 1).shape(3)      # matrices under conjugation g Y g⁻¹
     (3, 3)
@@ -95,7 +95,7 @@ class TensorRep(Rep):
 
     @property
     def even(self) -> TensorRep:
-        """The tensor with the same indices that does not tell left from right."""
+        """The even tensor with the same indices, which does not distinguish left from right."""
         return TensorRep(self.up, self.down)
 
     @property
@@ -165,7 +165,7 @@ class TensorRep(Rep):
         """Σ coefficients · (products of vectors and metric), the basis form of M4 and M5.
 
         Args:
-            coefficients: for each of `terms`, a tensor ``(..., k, …, k)`` with one axis a leg, or as factors.
+            coefficients: for each of `terms`, a tensor ``(..., k, …, k)`` with one axis per leg, or factors of it.
             X: vectors ``(..., k, n)``; lowered: their A x_i.
         """
         total: torch.Tensor | None = None
@@ -227,7 +227,7 @@ class TensorRep(Rep):
 
 @dataclass(frozen=True)
 class DirectSum(Rep):
-    """Several outputs at once; a value is the parts flattened and laid end to end, ``(..., size)``."""
+    """Several outputs at once; a value is the flattened parts, concatenated, ``(..., size)``."""
 
     summands: tuple[TensorRep, ...]
 

@@ -1,4 +1,4 @@
-"""Saved runs and files together, for the command line: as JSON, the inputs a run needs, its certificate on data."""
+"""Saved runs applied to files, for the command line: JSON output, reading inputs, checking the predictor."""
 
 from __future__ import annotations
 

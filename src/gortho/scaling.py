@@ -1,4 +1,4 @@
-"""Columns scaled one by one, which destroys a form: the marks that scalers leave."""
+"""Detection of columns that were scaled one by one, which destroys a form."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Skew forms ω(x, y) = xᵀωy = -ω(y, x): what areas are to lengths (M17).
+"""Skew forms ω(x, y) = xᵀωy = -ω(y, x), which measure areas as quadratic forms measure lengths (M17).
 
-The linear maps that leave ω alone are the symplectic group Sp(ω). As with quadratic forms, data fix ω up to a factor
-only, so `SkewForm` stores one representative of {cω}. A quadratic form A and a skew one ω are *compatible* when
+The linear maps that preserve ω are the symplectic group Sp(ω). As with quadratic forms, data determine ω only up to a
+factor, so `SkewForm` stores one representative of {cω}. A quadratic form A and a skew one ω are *compatible* when
 K = A⁻¹ω has K² = -λ² for a number λ: K/λ is then a multiplication by i, A + iω/λ a hermitian form, and O(A) ∩ Sp(ω) a
 unitary group.
 """
@@ -29,7 +29,7 @@ class SkewForm(MatrixForm):
     """An immutable skew form ω(x, y) = xᵀωy, known up to scale and sign (M17).
 
     Args:
-        matrix: skew matrix (n, n), ωᵀ = -ω. It is stored with ‖ω‖_F = √n, its first entry that is not zero positive.
+        matrix: skew matrix (n, n), ωᵀ = -ω. It is stored with ‖ω‖_F = √n and a positive first non-zero entry.
         names: names of the n coordinates, for printing.
         tolerance: a singular value below this fraction of the largest counts as zero (1e-8).
 
@@ -62,7 +62,7 @@ class SkewForm(MatrixForm):
 
     @classmethod
     def canonical(cls, n: int, zero: int = 0, names: Sequence[str] | None = None) -> SkewForm:
-        """Σ x_i∧x_{m+i} in n = 2m dimensions, positions before momenta, and so many more that ω does not see."""
+        """Σ x_i∧x_{m+i} in n = 2m dimensions, positions before momenta, and ``zero`` more that ω does not see."""
         if n < 2 or n % 2 or zero < 0:
             raise ValueError(f"n = {n}, zero = {zero}: a skew form has an even rank of at least 2")
         eye, omega = (
@@ -128,7 +128,7 @@ def _skew_part(M: Tensor) -> Tensor:
 
 
 def _gauged(omega: Tensor) -> Tensor:
-    """The representative of {cω : c ≠ 0}; raises where ω is not skew, or zero."""
+    """The representative of {cω : c ≠ 0}; raises if ω is not skew, or zero."""
     checks.require_finite(omega, "ω")
     largest, n = omega.abs().max(), len(omega)
     if float((omega + omega.mT).abs().max()) > 1e-6 * float(largest) or float(largest) == 0:
@@ -149,8 +149,8 @@ def _gauged(omega: Tensor) -> Tensor:
 def complex_structure(A: Float[Tensor, "n n"], omega: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
     """The K = A⁻¹ω (-(A⁻¹ω)²)^(-1/2) of A and ω: K² = -1 and AK is skew.
 
-    By Newton's iteration K ← (K - K⁻¹)/2, which squares the error. Where A⁻¹ω has real eigenvalues there is no such K,
-    and what comes back is none.
+    By Newton's iteration K ← (K - K⁻¹)/2, which squares the error. If A⁻¹ω has real eigenvalues there is no such K,
+    and the result is not one.
     """
     K = torch.linalg.solve(A, omega)
     for _ in range(ROUNDS):

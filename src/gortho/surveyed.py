@@ -1,4 +1,4 @@
-"""A file that was surveyed, searched: what the command line, the page and a scan do alike."""
+"""The search on a surveyed file, shared by the command line, the app and `scan`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Symmetries: what is claimed of a law, as one printable value (M15, M16, M17).
+"""Symmetries of a law, as one printable value (M15, M16, M17).
 
-The simplest symmetry is O(A) of one form. A law may keep less of it: rotations but no reflections (SO(A)), only the
-maps that leave given directions alone, only maps about an origin other than zero. Or vectors of several kinds may have
-a form each, or move together, each in a frame of its own. Or a skew form is kept, in place of a quadratic one (Sp) or
-beside it (unitary groups).
+The simplest symmetry is O(A) of one form. A law may respect less of it: rotations but no reflections (SO(A)), only the
+maps that fix given directions, only maps about an origin other than zero. Or vectors of several kinds may each have
+a form, or move together, each in a frame of its own. Or the law preserves a skew form, instead of a quadratic one (Sp)
+or in addition to it (unitary groups).
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from gortho.symplectic import SymplecticGroup, UnitaryGroup
 
 
 class Symmetry(Immutable):
-    """The group that a law keeps: x ↦ c + g(x - c), with g in O(A) or SO(A) and g b = b for fixed directions b.
+    """The symmetry group of a law: x ↦ c + g(x - c), with g in O(A) or SO(A) and g b = b for fixed directions b.
 
     Args:
         forms: a `QuadraticForm` or matrix, or several, one for each kind of vector; None with a skew form alone.
-            Where their dimensions differ, shorter vectors are filled up with zeros (`gortho.samples.side_by_side`).
-        spaces: with several forms, the number of the form of each vector of a sample: ``[0, 0, 1]``.
-        special: only maps with det g = 1, which keep left and right apart: SO(A).
-        directions: fixed vectors b ``(d, n)``, independent of each other. Their lengths and signs mean nothing, and
-            are chosen here: |b| = 1, largest component positive.
+            If their dimensions differ, shorter vectors are padded with zeros (`gortho.samples.side_by_side`).
+        spaces: with several forms, the index of the form of each vector of a sample: ``[0, 0, 1]``.
+        special: only maps with det g = 1, which preserve handedness: SO(A).
+        directions: fixed vectors b ``(d, n)``, linearly independent. Their lengths and signs have no meaning, and
+            are normalised: |b| = 1, largest component positive.
         origin: the fixed point c ``(n,)``; None for zero.
-        skew: a `SkewForm` or skew matrix ω that is kept, too. Alone it gives Sp(ω), beside a compatible form a unitary
-            group.
+        skew: a `SkewForm` or skew matrix ω that is also preserved. Alone it gives Sp(ω), with a compatible form a
+            unitary group.
         maps: matrices T ``(n, n)``, with one form and several ``spaces``: T takes the vectors of space 1, 2, … to the
-            frame of space 0, in which all move together. Their factors mean nothing, and are chosen here.
+            frame of space 0, in which all move together. Their scales have no meaning, and are normalised.
 
     >>> gravity = Symmetry(QuadraticForm.euclidean(3), directions=[[0, 0, -9.8]])
     >>> print(gravity, "|", gravity.residual_name)
@@ -88,7 +88,7 @@ class Symmetry(Immutable):
         self._check_what_breaks()
 
     def _link(self, maps: Any) -> None:
-        """Keep the maps, and the forms that they make of the first one."""
+        """Store the maps, and the forms that follow from the first one."""
         self._set(_maps=None)
         if maps is None or len(maps) == 0:
             return
@@ -113,7 +113,7 @@ class Symmetry(Immutable):
 
     @classmethod
     def of(cls, symmetry: Any) -> Symmetry:
-        """Read a symmetry: one already, its name ("SO(3)"), or a form, whose whole group O(A) or Sp(ω) is meant."""
+        """Convert to a symmetry: from one, from its name ("SO(3)"), or from a form, which stands for O(A) or Sp(ω)."""
         if isinstance(symmetry, str):
             return cls.parse(symmetry)
         if isinstance(symmetry, SkewForm):
@@ -137,7 +137,7 @@ class Symmetry(Immutable):
 
     @property
     def n(self) -> int:
-        """Dimension of the vectors; of several kinds, of the longest."""
+        """Dimension of the vectors; for several kinds, the largest."""
         return max(form.n for form in self.forms) if self.skew is None else self.skew.n
 
     @property
@@ -158,7 +158,7 @@ class Symmetry(Immutable):
 
     @property
     def maps(self) -> Tensor:
-        """What takes vectors of space 1, 2, … to the frame of space 0 ``(spaces - 1, n, n)``; none if not linked."""
+        """Maps of space 1, 2, … to the frame of space 0, ``(spaces - 1, n, n)``; empty if not linked."""
         T = self._maps
         return torch.zeros(0, self.n, self.n, dtype=torch.float64) if T is None else T.clone()
 
@@ -169,7 +169,7 @@ class Symmetry(Immutable):
 
     @property
     def frames(self) -> Tensor:
-        """Of spaces that move together, what takes each vector of a sample to the frame of space 0 ``(p, n, n)``."""
+        """If spaces move together, the map of each vector of a sample to the frame of space 0, ``(p, n, n)``."""
         every = torch.cat([torch.eye(self.n, dtype=torch.float64)[None], self.maps])
         return every[list(self.spaces)] if self.linked else every[:0]
 
@@ -193,7 +193,7 @@ class Symmetry(Immutable):
 
     @property
     def residual_name(self) -> str:
-        """The group that is left: the stabiliser of the directions, "O(2)" for one in O(3)."""
+        """The remaining group: the stabiliser of the directions, "O(2)" for one in O(3)."""
         return self._group().name
 
     # The group
@@ -241,7 +241,7 @@ class Symmetry(Immutable):
         return moved if c is None else moved + c.to(x)
 
     def check_points(self, points: int) -> None:
-        """Refuse tuples of another number of vectors than there are spaces."""
+        """Refuse tuples whose number of vectors differs from the number of spaces given."""
         if self.spaces and points != len(self.spaces):
             raise ValueError(
                 f"{points} vectors in a sample, but spaces = {list(self.spaces)} names the form of {len(self.spaces)}"
@@ -299,7 +299,7 @@ class Symmetry(Immutable):
 
     @property
     def _options(self) -> dict[str, Any]:
-        """What there is beside the forms, as lists and numbers."""
+        """Everything but the forms, as lists and numbers."""
         return {
             "spaces": list(self.spaces),
             "special": self.special,
@@ -310,7 +310,7 @@ class Symmetry(Immutable):
 
     @property
     def _given(self) -> tuple[QuadraticForm, ...]:
-        """The forms that the others follow from."""
+        """The forms from which the others follow."""
         return self.forms[: 1 if self.linked else None]
 
     def __repr__(self) -> str:
@@ -323,7 +323,7 @@ class Symmetry(Immutable):
 
     @classmethod
     def parse(cls, text: str) -> Symmetry:
-        """Read what print writes, with plain forms diag(±1, 0) for the groups' names.
+        """Parse what print writes, with standard forms diag(±1, 0) for the groups' names.
 
         >>> for text in ("O(3) about (0.5, -0.3, 0.8)", "SO(3), broken along (0.00, 0.60, 0.80)"):
         ...     assert str(Symmetry.parse(text)) == text
@@ -333,13 +333,13 @@ class Symmetry(Immutable):
         return cls(**notation.read(text))
 
     def content(self) -> dict[str, Any]:
-        """Forms and options as JSON takes them."""
+        """Forms and options, ready for JSON."""
         forms = [form.content() for form in self._given]
         return self._options | {"forms": forms, "skew": None if self.skew is None else self.skew.content()}
 
     @classmethod
     def of_content(cls, content: dict[str, Any]) -> Symmetry:
-        """The symmetry of such a content."""
+        """The symmetry with this content."""
         skew, forms = content.get("skew"), [QuadraticForm.of_content(form) for form in content["forms"]]
         made = {"forms": forms or None, "skew": None if skew is None else SkewForm.of_content(skew)}
         return cls(**content | made)

@@ -1,4 +1,4 @@
-"""Is it really equivariant? Public checks for any callable, in float64, relative to the output's own scale (M8)."""
+"""Is it really equivariant? Public checks for any callable, in float64, relative to the scale of the output (M8)."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def equivariance_error(
 
     The scale for each g is the root mean square over the samples of the larger of ‖f(gx)‖ and ‖ρ(g) f(x)‖, so
     the result does not depend on the units of the output. A torch module is copied and run in ``dtype``, float64 by
-    default: so the number is about the function, not its rounding.
+    default, so the number measures the function, not its rounding.
 
     Args:
         f: any callable taking ``x`` (and ``arguments``), such as a network, a simulator, a fitted estimator's
             predict; it may return a tensor or an array.
-        form: the form whose O(A) is meant, or a symmetry (`gortho.symmetry`), or its name.
-        rep_in: how one input vector transforms; points and batch are leading axes of ``x``. A list names each of the
+        form: the form of the group O(A), or a symmetry (`gortho.symmetry`), or its name.
+        rep_in: how one input vector transforms; points and batch are leading axes of ``x``. A list is for each of the
             points, ``["vector", "pseudovector"]``.
         rep_out: how the output transforms.
         x: inputs, ``(batch, ..., n)``.

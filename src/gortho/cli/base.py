@@ -1,4 +1,4 @@
-"""The group of all commands: exit codes, and bad input answered with a sentence."""
+"""The group of all commands: exit codes, and one-sentence errors for bad input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXITS = (
     "Exit codes: 0 FOUND or success, 1 failed check, 2 bad input, 3 NONE, 4 UNDERDETERMINED, 130 interrupted by "
     "Ctrl-C before there was a result."
 )
-#: Arguments of Python that messages name, and that are options here.
+#: Arguments of Python functions that occur in messages, and are options on the command line.
 ARGUMENT = re.compile(
     r"(?<!['\w-])(?:(x|y|scalars|points|output|decimal|drop|by|weight|derivative)=(?:'(\w+)')?|(?:(max_samples|scalars_per_point|y_error|dropna)\b(?:=(?:True)?)?))"
 )
@@ -45,10 +45,10 @@ class Commands(click.Group):
         """Run a command."""
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="replace")  # a terminal that lacks a sign shows "?"
+                stream.reconfigure(errors="replace")  # a terminal that lacks a character shows "?"
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of libraries; what matters is said by the commands
+                warnings.simplefilter("ignore")  # of libraries; the commands print what matters
                 return super().invoke(ctx)
         except BrokenPipeError:
             raise

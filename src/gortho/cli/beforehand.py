@@ -1,4 +1,4 @@
-"""What can be found out before the work begins: missing columns, places that cannot be written to."""
+"""Checks before the work begins: missing columns, destinations that cannot be written to."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-#: Files whose columns are known only when they have been read whole, which is not done twice.
+#: Files that must be read completely to know their columns, which is not done twice.
 READ_WHOLE = (".npz", ".xlsx")
 
 
 def check_columns(file: Path, reading: dict[str, Any]) -> None:
-    """Find out that the file or a column is missing before torch is imported, which takes seconds."""
+    """Detect a missing file or column before torch is imported, which takes seconds."""
     from gortho.samples.files import open_chunks
     from gortho.samples.kinds import kind_of
     from gortho.samples.wanted import Wanted
@@ -25,7 +25,7 @@ def check_columns(file: Path, reading: dict[str, Any]) -> None:
 
 
 def check_destinations(report: Path | None, save: Path | None) -> None:
-    """Find out before the search, not after it, that a result could not be written."""
+    """Detect before the search, not after it, that a result could not be written."""
     check_place("--report", report, ".html", ".htm")
     if report is not None:
         import gortho.report.page  # noqa: F401 - is the extra installed?
@@ -39,7 +39,7 @@ def check_destinations(report: Path | None, save: Path | None) -> None:
 
 
 def check_place(option: str, path: Path | None, *suffixes: str) -> None:
-    """Whether a file of one of these suffixes can be written to the place that an option names, if it does."""
+    """Check that a file with one of these suffixes can be written to the path given for an option, if any."""
     if path is None:
         return
     if path.suffix.lower() not in suffixes:

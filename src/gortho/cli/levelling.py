@@ -49,7 +49,7 @@ def level(
     check_destinations(report, None)
     check_place("--save", save, ".json")
     data = read(file, x=x, targets=False, decimal=decimal, seed=seed)
-    from gortho.level import level_form  # bad input shall not wait for torch
+    from gortho.level import level_form  # imported late: bad input should fail before torch is loaded
 
     labels = data.names if names is None else [name.strip() for name in names.split(",")]
     found = level_form(data.X, names=labels or None, x_error=_numbers(x_error), seed=seed)

@@ -1,4 +1,4 @@
-"""Commands that measure, make data and train: `gortho reproduce`, `gortho data` and `gortho train`."""
+"""Commands that measure, generate data and train: `gortho reproduce`, `gortho data` and `gortho train`."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ from gortho.cli.options import DEVICE, QUIET
     type=click.Path(path_type=Path),
     help="Output folder (default: results, with --quick results-quick).",
 )
-@click.option(
-    "--tables-only", is_flag=True, help="Measure nothing; make the tables from the rows that exist."
-)
+@click.option("--tables-only", is_flag=True, help="Measure nothing; write the tables from the stored rows.")
 @click.option("--parts", metavar="A,B", help="toptag: some of known, unknown, massive, baselines, fractions.")
 @click.option("--device", type=DEVICE, help="toptag: where to train (default: on the GPU, if there is one).")
 @QUIET
@@ -97,7 +95,7 @@ def reproduce(
     except KeyboardInterrupt:
         click.echo("Interrupted: rows so far are kept, and the same command continues.", err=True)
         sys.stdout.flush()
-        # Its workers were ended amid their work: waiting for their pool may take forever.
+        # The workers were killed during their work: waiting for their pool may take forever.
         os._exit(INTERRUPTED)
     for page in pages:
         click.echo(f"{page}")
@@ -127,7 +125,7 @@ def _reproduce_toptag(
 
 
 class OfStudies(click.Group):
-    """Commands of studies, each imported when it is asked for: ``homes`` has their modules and names there."""
+    """Commands of studies, each imported when it is first used; ``homes`` maps them to modules and names."""
 
     def __init__(self, *args: Any, homes: dict[str, tuple[str, str]], **options: Any) -> None:
         super().__init__(*args, **options)
@@ -147,7 +145,7 @@ class OfStudies(click.Group):
 
 @main.group(cls=OfStudies, homes={"toptag": ("toptag.commands", "toptag")})
 def data() -> None:
-    """Make and import data sets."""
+    """Generate and import data sets."""
 
 
 @main.group(cls=OfStudies, homes={"toptag": ("toptag.commands", "train")})

@@ -16,7 +16,7 @@ EFFORTS: dict[str, dict[str, Any]] = {
 
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Several decorators as one, in the order of reading."""
+    """Several decorators as one, in the order in which they are written."""
 
     def decorate(command: Any) -> Any:
         for decorator in reversed(decorators):
@@ -27,7 +27,7 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _once(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> str | None:
-    """The one value: of several, all but the last would be dropped without a word."""
+    """The one value given; several are an error, since all but the last would be ignored silently."""
     if len(value) > 1:
         raise click.UsageError(
             f"--x was given {len(value)} times: give all columns at once, --x {','.join(value)} --points {len(value)}"
@@ -48,7 +48,7 @@ Y = click.option("--y", metavar="NAMES", help="Columns of the target, or the nam
 SCALARS = click.option(
     "--scalars",
     metavar="NAMES",
-    help="Columns or array of quantities that no observer disagrees on, such as masses.",
+    help="Columns or array of quantities that are the same for all observers, such as masses.",
 )
 POINTS = click.option("--points", type=click.IntRange(1), metavar="P", help="Number of vectors in a sample.")
 SEED = click.option(

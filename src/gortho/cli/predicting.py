@@ -23,10 +23,10 @@ if TYPE_CHECKING:  # what the commands need is imported where it is used
 def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
     """Predict for the inputs in FILE with the saved RUN, row by row.
 
-    Columns are those that the run was made with, unless given. Tables of predictions have the columns of the target
-    in the run, or y, or y_0, y_1, ...; files of arrays have y. For classes, y is the most probable class, and
+    By default, the columns are those that the run was made with. Columns of predictions are named after the target of
+    the run, or y, or y_0, y_1, ...; files of arrays have y. For classes, y is the most probable class, and
     p_CLASS are the probabilities. A run whose verdict is not FOUND predicts with its best form, with a warning, and
-    the exit code is 0. Inputs far outside those of the run get a note: their predictions are extrapolated.
+    the exit code is 0. If inputs are far outside those of the run, a note says that predictions are extrapolated.
 
     \b
     Example:
@@ -35,7 +35,7 @@ def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
     from gortho.samples import DataError, check_writable, write
     from gortho.samples.kinds import kind_of
 
-    kind_of(file)  # a missing file shall not wait for torch
+    kind_of(file)  # a missing file should fail before torch is loaded
     if check_writable(out).resolve() == file.resolve():
         raise DataError(f"{out} is the file that is read: choose another name for the predictions")
     from gortho.runs import load, predicted, probabilities, read_for, target_columns
@@ -66,7 +66,7 @@ def check(ctx: click.Context, /, run: Path, file: Path, as_json: bool, **columns
     """
     from gortho.samples.kinds import kind_of
 
-    kind_of(file)  # a missing file shall not wait for torch
+    kind_of(file)  # a missing file should fail before torch is loaded
     from gortho.runs import certify, load, read_for
     from gortho.stored import plain
 

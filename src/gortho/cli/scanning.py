@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from gortho.scanning import Scan
     from gortho.scanning.row import Row
 
-#: Characters of a reason in the line of progress; the table has all of it.
+#: Maximum length of a reason in the progress line; the table has all of it.
 SHORT = 80
-#: What `gortho discover` has, too, and what holds for each target.
+#: Options shared with `gortho discover`, which apply to each target.
 SHARED = (
     "file", "x", "y", "scalars", "scalars_per_point", "points", "decimal", "output", "errors", "weight",
     "y_error", "tolerance", "drop", "dropna", "derivative", "by", "set_like", "names", "look_for", "axial",

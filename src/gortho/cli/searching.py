@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # what the commands need is imported where it is used
     from gortho.discovery import Discovery, Survey
 
 
-#: As in `gortho.discovery.verdict`, which help shall not wait for.
+#: The same as in `gortho.discovery.verdict`, which is slow to import.
 TOLERANCE = 0.003
 
 
@@ -47,7 +47,7 @@ TOLERANCE = 0.003
 @click.option(
     "--scalars-per-point",
     is_flag=True,
-    help="The scalars belong to the points, in this order, not to the sample.",
+    help="The scalars belong to the points, in this order, not to the whole sample.",
 )
 @options(POINTS, DECIMAL)
 @click.option(
@@ -72,8 +72,8 @@ TOLERANCE = 0.003
     type=click.FloatRange(0, 1, max_open=True),
     default=TOLERANCE,
     show_default=True,
-    metavar="SHARE",
-    help="A law that is broken by at most this share of the variance still counts as found, approximately.",
+    metavar="FRACTION",
+    help="A law that is broken by at most this fraction of the variance still counts as FOUND, approximately.",
 )
 @DROP
 @DROPNA
@@ -154,7 +154,7 @@ def discover(
     quiet: bool,
     **reading: Any,
 ) -> None:
-    """Find the quadratic form that the data in FILE respects.
+    """Find the quadratic form that the data in FILE respect.
 
     FILE is a table (.csv, .tsv, also .gz, .parquet or a folder of them, .feather, .npy, .xlsx, .root) or holds arrays X
     and y (.npz, .h5). Ctrl-C stops the search and returns the best form so far, as UNDERDETERMINED.
@@ -247,7 +247,7 @@ def whole_numbers(option: str, text: str) -> list[int]:
 
 
 def _survey(file: Path, dask: str | None, quiet: bool, **reading: Any) -> Survey:
-    """Read the samples, with a progress bar where they are many."""
+    """Read the samples, with a progress bar if they are many."""
     from gortho.discovery.large import survey
 
     def progress(rows: int, total: int | None) -> None:
@@ -273,7 +273,7 @@ def client_of(address: str | None) -> Iterator[Any]:
 
 @contextmanager
 def _searching(effort: str, quiet: bool, workers: int = 1) -> Iterator[dict[str, Any]]:
-    """Within: a progress bar, and a Ctrl-C that keeps the best so far. Gives the options for it."""
+    """A context with a progress bar, in which Ctrl-C keeps the best form so far; yields the options of the search."""
     from gortho.discovery import Settings
 
     with Bar(hidden=quiet) as bar, keep_best_on_interrupt():
@@ -283,7 +283,7 @@ def _searching(effort: str, quiet: bool, workers: int = 1) -> Iterator[dict[str,
 def _hand_over(
     ctx: click.Context, found: Discovery, report: Path | None, save: Path | None, as_json: bool = False
 ) -> None:
-    """Print and write the result, and leave with the exit code of its verdict."""
+    """Print and write the result, and exit with the code of its verdict."""
     from gortho.discovery.saving import FILE
     from gortho.runs import summary
 
@@ -302,7 +302,7 @@ def _hand_over(
 
 
 def _written(what: str, write: Callable[[Path], Path], path: Path, as_json: bool) -> None:
-    """Write a result, if need be to a folder for temporary files: a full disk shall not cost an hour of search."""
+    """Write a result, if necessary to a temporary folder, so that a full disk does not cost an hour of search."""
     try:
         write(path)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The answer: evidence gathered, judged, and put together with everything that belongs to it."""
+"""The answer: the evidence is collected and judged, and the `Discovery` is built from it."""
 
 from __future__ import annotations
 

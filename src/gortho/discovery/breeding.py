@@ -1,4 +1,4 @@
-"""The scan: forms bred by their scores alone, before slopes are asked (M12)."""
+"""The scan: an evolutionary search for forms that uses only their scores, no derivatives (M12)."""
 
 from __future__ import annotations
 

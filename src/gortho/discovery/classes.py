@@ -1,7 +1,7 @@
-"""Classes: labels at the door, a predictor by cross-entropy, twins compared by their log loss.
+"""Classes: preparing labels, a predictor by cross-entropy, twins compared by their log loss.
 
 The search sees indicators of the classes: their conditional means are the class probabilities, which are functions of
-the invariants if the classes keep a form. Everything after it works with log losses, in units of the log loss of the
+the invariants if the classes respect a form. Everything after it works with log losses, in units of the log loss of the
 class frequencies alone.
 """
 

@@ -1,4 +1,4 @@
-"""Time for a discovery: how much has passed, by stage, and whether a budget is spent."""
+"""The time of a discovery: how much has passed, by stage, and whether the budget is spent."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ SHARES = {"search": 0.4, "refits": 0.6, "predictor": 0.8, "twins": 1.0, "members
 ROWS_PER_SECOND, LEAST_ROWS = 500, 1_000
 BUDGET = "the time budget is not enough for more"
 #: Rows that were chosen for a budget before they were read are thinned again if what reading leaves of it is enough for
-#: so many times fewer only.
+#: this many times fewer only.
 TOO_MANY = 1.5
-#: A larger budget is advised with this margin, in steps of so many seconds: what is cut short is known roughly.
+#: A larger budget is advised with this margin, in steps of this many seconds: what is cut short is known roughly.
 MARGIN, STEP = 1.5, 10
-#: What is never cut takes about so many seconds: smaller budgets are not kept.
+#: What is never cut takes about this many seconds: smaller budgets are not kept.
 LEAST_BUDGET = 3.0
 
 

@@ -13,9 +13,9 @@ from gortho.reps import Bilinear, Conjugation, Covector, Form, Vector
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 
-#: Smooth functions of y: cubic B-splines of its ranks, so many at most, and samples for each of them at least.
+#: Smooth functions of y: cubic B-splines of its ranks, this many at most, and samples for each of them at least.
 SPLINES, SAMPLES_FOR_EACH = 12, 15
-#: Monomials are correlated as long as there are so many samples for each of them.
+#: Monomials are correlated as long as there are this many samples for each of them.
 SAMPLES_FOR_MONOMIAL = 3
 #: Directions of the moments below this share of the largest are not seen.
 SEEN = 1e-10

@@ -1,8 +1,8 @@
-"""How exactly a law keeps a form (M14): the share of its variance that the form cannot express, as an interval.
+"""How exactly a law respects a form (M14): an interval for the fraction of its variance that the form cannot express.
 
 δ = E|f - Πf|² / Var f, where f is the law and Πf the closest function that respects the form. The lower end is what
-free models gain over all twins, beyond doubt; the upper end is all that the best twin leaves unexplained, less what is
-known to be noise.
+free models gain over all twins, beyond doubt; the upper end is all that the best twin leaves unexplained, minus known
+noise.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gortho.samples.values import Samples
 
 #: The gain of free models counts when the paired test on held-out samples is this sure …
 SIGNIFICANCE = 1e-3
-#: … when it is so many of its standard errors …
+#: … when it is this many of its standard errors …
 GAIN_ERRORS = 2.0
 #: … lowers the error of the best twin by this share …
 NOTABLE_GAIN = 0.05
@@ -29,15 +29,15 @@ ROUNDING = 1e-9
 CERTAIN_SHARE = 0.5
 #: Standard errors on either side of an interval of 95 %.
 TWO_SIDED = 1.96
-#: An upper end above this share says nothing: most of the variance is left over, and may be all noise or all law.
+#: An upper end above this share is uninformative: most of the variance is unexplained, and may be noise or law.
 SAYS_NOTHING = 0.5
-#: Repeated inputs tell the noise where they have this many degrees of freedom.
+#: Repeated inputs determine the noise if they have this many degrees of freedom.
 REPEATS = 10
 
 
 @dataclass(frozen=True)
 class Noise:
-    """What is known of the noise of the targets: its share of their variance, and how it is known."""
+    """What is known about the noise of the targets: its share of their variance, and how it is known."""
 
     share: float
     error: float  # standard error of the share

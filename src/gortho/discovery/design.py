@@ -1,4 +1,4 @@
-"""`Design`: the matrix of a linear family, by its factors: it is squared and multiplied, but seldom made."""
+"""`Design`: the design matrix of a linear family in factored form; products are formed, rarely the matrix itself."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """One call from samples to a verdict.
 
-The way: check the samples at the door, split them, take their frame; starts (M6, M11), search (M12) and refits give the
-form; freeze it and fit the predictor; compare with models that know no form; judge; look for a formula. All but the
-last happens in the frame (M18). The held-out part is used for the last three steps only, and never fitted to.
+The steps: check the samples, split them, and transform them to their frame; find the form by starts (M6, M11), search
+(M12) and refits; freeze it and fit the predictor; compare with models without a form; judge; look for a formula. All
+but the last step happen in the frame (M18). The held-out part is used in the last three steps only, never for fitting.
 """
 
 from __future__ import annotations
@@ -82,27 +82,27 @@ def discover(
     spaces: Any = (),
     labels: Any = None,
 ) -> Discovery:
-    """Is there a quadratic form whose group the data respects? Which one, how sure, and a predictor that respects it.
+    """Find the quadratic form whose group the data respect, if there is one, and a predictor that respects it exactly.
 
     Args:
         X: vectors ``(N, n)`` or tuples of vectors ``(N, p, n)``; or a list of such arrays, one for each kind of vector,
             which may have different dimensions.
-        y: targets, shaped as the output needs: ``(N,)`` scalar or labels, ``(N, n)`` vector or covector, ``(N, n, n)``
-            conjugation, bilinear or form.
+        y: targets, in the shape that the output requires: ``(N,)`` scalar or labels, ``(N, n)`` vector or covector,
+            ``(N, n, n)`` conjugation, bilinear or form.
         output: how the targets transform: a name, a sum of names, or a rep object; "class" for labels.
-        scalars: quantities that no group changes (masses, charges), per point ``(N, p)``, ``(N, p, s)`` or per sample.
+        scalars: invariant quantities (masses, charges), per point ``(N, p)``, ``(N, p, s)`` or per sample.
         seed: the same seed gives the same answer on the same machine.
         sample_weight: sample weights ``(N,)``.
         y_error: standard errors of the targets, one per sample or entry, instead of weights.
-        errors: "absolute" or "relative"; "auto" takes the one that gives the better form on validation data.
-        tolerance: a law that is broken by at most this share of its variance still counts as FOUND, approximately.
+        errors: "absolute" or "relative"; "auto" uses the one that gives the better form on validation data.
+        tolerance: a law that is broken by at most this fraction of its variance still counts as FOUND, approximately.
         set_like: the points of a sample have no order.
-        names: names of the n coordinates; of kinds of different dimension, those of each kind, one after another.
+        names: names of the n coordinates; for kinds of different dimension, those of all kinds in order.
         settings: size of the search, see `Settings`.
-        time_budget: seconds; the work is reduced to fit (roughly), which may cost certainty.
-        max_samples: use a random subset of this many samples if there are more (50,000 by default), with a notice.
+        time_budget: seconds, approximately; the work is reduced to fit, so the answer may be less certain.
+        max_samples: use a random subset of this many samples if there are more (50,000 by default), with a note.
         known: what a pass over all rows found, if X and y are a sample of them (`gortho.survey`).
-        watch: called with (stage, share done, leading form) during the work; by default notebooks show a bar.
+        watch: called with (stage, fraction done, leading form) during the work; by default notebooks show a bar.
         look_for: what to try if O(A) fails: "auto" for all, or some of "O", "SO", "direction", "origin", "spaces",
             "skew"; "O" alone for none.
         axial: indices of the vectors of a sample that are axial, such as magnetic fields; True for all.
@@ -179,7 +179,7 @@ def discover(
 
 
 def _until_interrupted(find: Callable[[Posed], FoundForm], posed: Posed) -> tuple[FoundForm, bool]:
-    """The form, and whether an interruption left it at the best so far."""
+    """The form, and whether it is only the best so far because of an interruption."""
     try:
         return find(posed), False
     except Interrupted as stop:
@@ -189,7 +189,7 @@ def _until_interrupted(find: Callable[[Posed], FoundForm], posed: Posed) -> tupl
 def _without_outliers(
     find: Callable[[Posed], FoundForm], posed: Posed, seed: int, clock: Clock
 ) -> tuple[FoundForm, bool, Posed]:
-    """The form, searched again as long as there are outliers; whether it was interrupted; and what is left."""
+    """The form, searched for again as long as there are outliers; whether it was interrupted; the remaining samples."""
     form, interrupted = _until_interrupted(find, posed)
     for _ in range(SEARCHES):
         if interrupted or posed.classes or clock.over():
@@ -203,7 +203,7 @@ def _without_outliers(
 
 
 def _of_rank(form: FoundForm, posed: Posed, seed: int) -> tuple[Tensor, int]:
-    """The form without eigenvalues that neither refits nor samples tell from zero, and how many those are."""
+    """The form without eigenvalues that are indistinguishable from zero, and the number of these."""
     A, zero = without_noise_eigenvalues(form.A, form.refits, posed.frame)
     if zero and not as_good(posed.parts.train, form.search.errors, A, form.A, seed):
         return form.A, 0  # the refits do not tell it from zero, but the samples do
@@ -226,7 +226,7 @@ def _report(
     share: float,
     A: Tensor,
 ) -> None:
-    """Tell whoever watches how much of the whole work is done, and the leading form."""
+    """Report the fraction of the work that is done, and the leading form."""
     if watch is not None:
         first, last = shares[stage]
         watch(stage, first + share * (last - first), str(posed.out(A)))
@@ -303,7 +303,7 @@ def _compared(
     clock: Clock,
     progress: Callable[..., None],
 ) -> Comparison:
-    """The predictor beside its twins."""
+    """The predictor compared with the twins."""
     common: dict[str, Any] = {"seed": seed, "clock": clock, "progress": partial(progress, "twins")}
     with clock.stage("twins"):
         if posed.classes:
@@ -321,9 +321,9 @@ def _handed_back(
     clock: Clock,
     progress: Callable[..., None],
 ) -> tuple[Fitted, Comparison]:
-    """The predictor of numbers that is handed back, fitted to more samples, and the comparison with it.
+    """The predictor of numbers that is returned, fitted to more samples, and the comparison with it.
 
-    It comes after the comparison that the verdict rests on.
+    It comes after the comparison on which the verdict is based.
     """
     if form.law is None:
         with clock.stage("predictor"):

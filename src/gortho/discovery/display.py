@@ -1,4 +1,4 @@
-"""A discovery (`gortho.Discovery`) as a formula, as a sympy expression, as a cell of a notebook, as a figure."""
+"""A discovery (`gortho.Discovery`) as a formula, a sympy expression, rich output in a notebook, or a figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one way to find a form: starts, search, refits, and the exact law where it is one."""
+"""How every form is found: starts, search, refits, and the exact law if there is one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The end of the search: a last look with the largest family, and with neurons where vectors are several (M12).
+"""The end of the search: a last look with the largest family, and with neurons if there are several vectors (M12).
 
-Functions of many invariants have more shapes than a fixed family has columns. A few neurons that move with the form
-come nearer to the law, and the form comes nearer to the truth.
+Functions of many invariants have more shapes than a fixed family has columns. A few neurons, trained with the form,
+come closer to the law, and the form comes closer to the truth.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gortho.samples.values import Samples
 FINISH, FINISH_STEPS = Size(4_500, 360, 90, 400), 4
 #: The family beside the neurons.
 BESIDE = Size(12_000, 60, 24, 240)
-#: Neurons for few products of vectors and metric, and for more than so many of them.
+#: Neurons for few products of vectors and metric, and for more than this many of them.
 NEURONS, FEW_NEURONS, MANY = 24, 16, 4
 #: Rows for each unknown of the neurons, at least.
 ROWS_FOR_SLOPE = 8

@@ -11,7 +11,7 @@ from gortho.samples.values import Samples
 ROWS = 2_000
 #: y is parallel to Ax where the part across it makes up less than this share of its square …
 PARALLEL = 0.01
-#: … and to x itself unless that part is so many times as large.
+#: … and to x itself unless that part is this many times as large.
 MORE = 10.0
 GRADIENT = (
     "in every sample y is nearly parallel to Ax with one symmetric matrix A, as the gradient of a function of xᵀAx is: "

@@ -1,8 +1,8 @@
-"""More rows than memory holds: one pass adds up what adds up, and the search gets a sample and better starts.
+"""More rows than memory holds: one pass collects moments, and the search gets a sample and better starts.
 
 The pass reads all rows once, alone or on the workers of a Dask cluster. It keeps a uniform sample of bounded size, the
-ranges and second moments of the columns, and the moments that correlations are told from (M11), so that the start by
-correlation comes from all rows. Search, fits and verdict then work with the sample.
+ranges and second moments of the columns, and the moments from which correlations are computed (M11), so that the
+correlation start uses all rows. Search, fits and verdict then work with the sample.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ MAX_SAMPLES = 50_000
 
 #: Rows of the first look, which the frame and the ranks of the pass are taken from.
 FIRST_LOOK = 20_000
-#: Quantiles that ranks are told from.
+#: Quantiles from which ranks are computed.
 QUANTILES = 1_001
-#: Correlations are added up in so many rows at a time, which stay in the processor's cache.
+#: Correlations are added up in this many rows at a time, which stay in the processor's cache.
 AT_A_TIME = 8_192
 #: Correlations are added up where a sample has no more monomials and functions than this.
 MOST_COLUMNS = 1_200
 #: Forms that are started from.
 FORMS = 3
-#: A range in all rows so many times that of the sample is told.
+#: A range in all rows this many times that of the sample is reported.
 WIDER = 10.0
 
 
@@ -54,7 +54,7 @@ WIDER = 10.0
 class Correlating:
     """How blocks of rows become moments (M11): in which frame, with which functions of y.
 
-    Ranks come from quantiles of the first look. They need not be exact: any smooth functions of y do.
+    Ranks come from quantiles of the first look. They need not be exact: any smooth functions of y will do.
     """
 
     n: int
@@ -65,7 +65,7 @@ class Correlating:
 
     @classmethod
     def of(cls, x: np.ndarray, y: np.ndarray, output: Any) -> Correlating | None:
-        """From some rows; None where there is nothing to correlate, or too much."""
+        """Built from some rows; None if there is nothing to correlate, or too much."""
         n = x.shape[-1]
         frame = Frame.of(torch.as_tensor(x))
         values = scalar_values(_samples(x, y, output).in_frame(frame))
@@ -118,11 +118,11 @@ def _samples(x: np.ndarray, y: np.ndarray, output: Any) -> Samples:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """A file, or a folder, as a discovery takes it: a sample, and what a pass over all rows told.
+    """A file or folder prepared for a discovery: a sample, and what a pass over all rows collected.
 
     Attributes:
-        data: the samples: all rows where they are few, a random part of them where they are many.
-        totals: what was added up over all rows; None where `data` has all of them.
+        data: the samples: all rows if they are few, otherwise a random subset.
+        totals: sums and ranges over all rows; None if `data` has all of them.
         forms: the forms that correlate best with functions of y over all rows (M11), in the given coordinates.
     """
 
@@ -132,7 +132,7 @@ class Survey:
 
     @property
     def rows(self) -> int:
-        """Rows of the source, whether they are in the sample or not."""
+        """Number of rows in the source, whether they are in the sample or not."""
         return len(self.data.X) if self.totals is None else self.totals.rows
 
     def starts(self, frame: Frame) -> list[Start]:
@@ -147,9 +147,9 @@ def allowed(
     memory: int | None = None,
     read: int | None = None,
 ) -> Limits:
-    """The most rows that a discovery works with: as asked for, as the time budget allows, as fits in memory.
+    """The maximum number of rows of a discovery: as requested, as the time budget allows, as fits in memory.
 
-    A survey that has ``read`` rows has thinned them already, to the budget that there was before.
+    A survey that has ``read`` rows has already thinned them to the budget that was available then.
     """
     most = MAX_SAMPLES if read is None else read
     asked = most if max_samples is None else checks.whole(max_samples, "max_samples", 2)
@@ -180,10 +180,10 @@ def survey(
     client: Any = None,
     progress: Progress | None = None,
 ) -> Survey:
-    """Read a file, or a folder of Parquet files, for `discover`, whatever its size.
+    """Read a file or a folder of Parquet files of any size, for `discover`.
 
-    Up to `max_samples` rows (50,000 by default) are all read. If there are more, one pass over all of them keeps that
-    many at random, and finds forms to start from. Memory holds these, and a block of the file.
+    Up to `max_samples` rows (50,000 by default), all are used. If there are more, one pass over all rows keeps a random
+    sample of that size, and finds forms to start from. Memory holds the sample and a block of the file.
 
     Args:
         path: a file, or a folder of Parquet files, with all columns in each.
@@ -191,9 +191,9 @@ def survey(
         weight, y_error, derivative, by, drop, dropna: likewise. Trajectories are read whole.
         max_samples: maximum number of rows to keep.
         time_budget: seconds for the discovery; fewer rows are kept if it is short.
-        seed: the same seed keeps the same rows, however the file is read.
+        seed: the same seed selects the same rows, however the file is read.
         client: a `dask.distributed.Client`, whose workers read the pieces of the source by the same paths.
-        progress: called with the rows read so far, and all rows where their number is known.
+        progress: called with the number of rows read so far and, if known, of all rows.
 
     Use it as ``seen = gortho.survey("jets", x="E,px:pz", y="mass")``, and then
     ``gortho.discover(seen.data.X, seen.data.y, known=seen)``.
@@ -227,13 +227,13 @@ def survey(
 
 
 def thinned(limits: Limits, totals: Totals, chunks: Chunks, started: bool) -> str:
-    """Tells that a part of the rows is used, and what comes from all of them."""
+    """A note that only some rows are used, and what was computed from all of them."""
     (notice,) = limits.notices(totals.rows, chunks.width)
     return f"{notice}; ranges{' and the start by correlation' if started else ''} come from all rows"
 
 
 def beyond(totals: Totals, chunks: Chunks) -> list[str]:
-    """Tells of columns whose range in all rows is much wider than in the sample."""
+    """Notes on columns whose range in all rows is much wider than in the sample."""
     low, high = totals.kept.values.min(0), totals.kept.values.max(0)
     wide = np.flatnonzero(totals.high - totals.low > WIDER * (high - low))
     if not len(wide):

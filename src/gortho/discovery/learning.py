@@ -1,4 +1,4 @@
-"""A form without a verdict: search and refits as in `discover`, for those who predict with whatever form there is."""
+"""A form without a verdict: search and refits as in `discover`, for estimators that predict with the best form."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The form of classes by maximum likelihood: a short logistic model of the invariants, fitted together with the form.
 
-Labels say little each, so a model with few unknowns tells the form better than the large families of the search, which
-only has to come near. Its ends are where this begins.
+Each label carries little information, so a model with few unknowns determines the form better than the large families
+of the search, which only has to come close. This starts from the end points of the search.
 """
 
 from __future__ import annotations

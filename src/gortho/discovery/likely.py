@@ -1,6 +1,6 @@
-"""Forms that few samples make likely: hundreds of them, scored at once by a plain Gaussian process, before any step.
+"""Likely forms from few samples: hundreds are scored at once by a simple Gaussian process, before any step.
 
-With few samples the posterior of a form has many peaks, and steps lead to the nearest one only.
+With few samples the posterior of a form has many peaks, and steps lead only to the nearest one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gortho.nn.process import Chart
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 
-#: Forms of each signature that are scored, with so many samples; fewer with more, since each takes longer.
+#: Forms of each signature that are scored, with this many samples; fewer with more, since each takes longer.
 SCORED, SAMPLES = 1_000, 60
 #: Forms that are looked at for being different.
 LOOKED = 120

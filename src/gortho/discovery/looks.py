@@ -1,4 +1,4 @@
-"""Looks at samples: how many of them, with how large a family, and which residuals count (M12)."""
+"""Rounds of the search (*looks*): how many samples, how large a family, and which residuals count (M12)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gortho.discovery.projection import Projection, Solve
 from gortho.nn.tuples import TupleFeatures
 from gortho.samples.values import Samples
 
-#: Residuals beyond so many median ones count less and less.
+#: Residuals beyond this many median ones count less and less.
 FAR = 4.0
 #: Share of samples that are usual: the others do not decide which finalist is the best.
 USUAL = 0.9

@@ -1,4 +1,4 @@
-"""Models that know nothing of vectors: rows of numbers in, rows of numbers out.
+"""Generic regression models without geometry: rows of numbers in, rows of numbers out.
 
 Given coordinates they are free of any form; given the invariants of a form they are its twins (M13). They also serve as
 smooth surrogates for spectral starts (M6).

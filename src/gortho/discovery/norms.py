@@ -1,9 +1,9 @@
-"""What a law of another norm leaves over of a predictor, and the same with nothing but invariants (M13).
+"""Residuals of a predictor for a law of another norm, and their twin, which uses only invariants (M13).
 
-Say y = φ(N(x)) with a norm N = √q (1 + h(x/|x|)) that is no form's. To first order a law f of the form leaves h Df,
-where D is the derivative along the vector. So what it leaves is fitted by columns: harmonics h of directions times
-constants, Df and f. Charges and poles are in f already, so that small violations of such laws are seen, too. The twin
-has polynomials of the invariants in place of the harmonics.
+Let y = φ(N(x)) with a norm N = √q (1 + h(x/|x|)) that does not belong to a form. To first order the residual of a law f
+of the form is h Df, where D is the derivative along the vector. So the residual is fitted by columns: harmonics h of
+directions times constants, Df and f. Charges and poles are already in f, so small violations of such laws are also
+seen. The twin has polynomials of the invariants instead of the harmonics.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gortho.discovery.models import MONOMIALS, Table, linear, monomials_of
 from gortho.discovery.predictor import LINEAR_ROWS, Parts
 from gortho.samples.values import Samples
 
-#: Step of the derivative along a vector, as a share of it: the predictor shall not be asked for more than it knows.
+#: Step of the derivative along a vector, as a share of it: the predictor should not be queried beyond what it knows.
 STEP = 0.02
 #: Degrees of harmonics, up to those of a hexagon and of a cube; what does not fit into the columns is left out.
 DEGREES = ((4,), (5, 6))
@@ -28,7 +28,7 @@ ROWS_FOR_COLUMN = 3
 #: Monomials of the invariants, at most, that stand for the harmonics.
 OF_INVARIANTS = 60
 
-#: What is left over counts in full up to about this many of its medians.
+#: Residuals count in full up to about this many times their median.
 USUAL = 3.0
 
 #: Predictions for samples.

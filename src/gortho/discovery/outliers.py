@@ -1,11 +1,11 @@
-"""Outliers: samples whose y has nothing to do with their x, told apart before anything is judged.
+"""Outliers: samples whose y is unrelated to their x, detected before anything is judged.
 
-The search is tamed against them, but neither predictors nor twins are, and a few gross errors can be most of the
-variance that shares are measured by. Outliers are few. They are far from a robust fit, by the errors of the others and
-by the spread of y, and their y is beyond that of all others. Where they lie tells nothing: samples that are far from
-every fit in one place, such as the pole of a law, or where a symmetry is broken, are no outliers. Where a short
-polynomial is the law of all others to many digits, what is off it is an outlier whatever its y: a wrong digit of x.
-Laws that keep no O(A) are left to a polynomial of the coordinates (`scattered`).
+The search is robust against them, but predictors and twins are not, and a few gross errors can make up most of the
+variance that errors are compared with. Outliers are few. They are far from a robust fit, by the errors of the others
+and by the spread of y, and their y is beyond that of all others. They are not concentrated in one region: samples far
+from every fit in one place, such as near a pole or where a symmetry is broken, are not outliers. If a short polynomial
+is the law of all others to many digits, a sample off it is an outlier whatever its y, as after a wrong digit in x. Laws
+without O(A) are left to a polynomial of the coordinates (`scattered`).
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from gortho.nn.tuples import SOFT
 from gortho.samples.errors import numbered
 from gortho.samples.values import Samples
 
-#: An outlier is beyond so many sigmas of normal errors with the median of all …
+#: An outlier is beyond this many sigmas of normal errors with the median of all …
 FAR = 6.0
-#: … and both its error and its y are beyond so many sigmas of y itself, by the median distance from the median; or of
-#: so many, where there are such.
+#: … and both its error and its y are beyond this many sigmas of y itself, by the median distance from the median; or of
+#: this many, where there are such.
 GROSS, LARGE = 6.0, 3.0
-#: A fit whose typical error is above this share of the spread of y does not tell what is far from the law.
+#: A fit whose typical error is above this share of the spread of y cannot show what is far from the law.
 GOOD = 0.5
 #: The median size of a normal number: noise of vectors may be along one of their components, so all count as numbers.
 MEDIAN = 0.6745
 #: More than this share of the samples are no outliers: the fit is wrong, or errors have heavy tails.
 MOST = 0.1
-#: Samples beyond so many median errors of a fit count less and less in the next; and rounds of it.
+#: Samples beyond this many median errors of a fit count less and less in the next; and rounds of it.
 TAMED, ROUNDS = 4.0, 10
-#: Quantiles of y that bound its usual values, of so many samples at most.
+#: Quantiles of y that bound its usual values, of this many samples at most.
 USUAL, MANY = (0.02, 0.98), 100_000
 #: Off a polynomial that is the law of the others are samples with squared errors above this share of the spread of y.
 OFF = 1e-6
-#: Samples for each unknown of the fit, at least; and of all: fewer do not tell an outlier from the tail of a law.
+#: Samples for each unknown of the fit, at least; and of all: with fewer, an outlier looks like the tail of a law.
 ROWS_FOR_UNKNOWN, FEWEST = 12, 100
 #: Neighbours of an outlier that are looked at; and the chance, by tests of where outliers are, that tells of a place.
 NEIGHBOURS, BY_CHANCE = 10, 3e-3

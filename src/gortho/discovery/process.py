@@ -1,8 +1,9 @@
 """A Gaussian process of the invariants, fitted together with the form by marginal likelihood.
 
-The form is one more parameter of the kernel, so few samples tell it as exactly as the law is smooth: where a linear
-family needs more samples than it has unknowns, the marginal likelihood weighs all functions at once. In the frame
-inputs are alike in all directions, and so, a priori, is the form: its eigenvalues are likely of about one size.
+The form is one more parameter of the kernel, so if the law is smooth, few samples determine the form precisely: a
+linear family needs more samples than unknowns, but the marginal likelihood weighs all functions at once. In the frame
+inputs have the same spread in all directions, and so, a priori, has the form: its eigenvalues are probably of similar
+size.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ CONSTANT_BELOW = 1e-5
 LARGEST = 1e6
 #: Logarithm of the noise that weights may take to be small, below this.
 MOST_NOISE = 5.0
-#: Logarithms of a form's eigenvalues in the frame are spread by this, in Student's t of so many degrees of freedom.
+#: Logarithms of a form's eigenvalues in the frame are spread by this, in Student's t of this many degrees of freedom.
 FORM_SPREAD, FREEDOM = 0.25, 3.0
 #: Curvature of the posterior, at least, and the step of the differences by which it is found.
 FLAT, STEP = 0.1, 1e-4
 #: Rounds of a fit from several starts: steps, and how many go on; those of a fit that need not be the best.
 ROUNDS, SHORT = ((25, 10), (60, 4), (150, 2)), ((25, 4), (60, 1))
-#: Up to so many samples are a handful; forms of each signature that are tried with it, and with more.
+#: Up to this many samples are a handful; forms of each signature that are tried with it, and with more.
 HANDFUL, KEPT, FEWER = 60, 8, 3
-#: Fits that leave so many nats more than the best are given up; those that start again with other kernels, and steps.
+#: Fits that leave this many nats more than the best are given up; those that start again with other kernels, and steps.
 HOPELESS, RESTARTED, KERNEL_STEPS = 60.0, 2, 120
 #: Finalists, and their steps; rounds in which the best starts again with other kernels, at most.
 FINALISTS, LAST_STEPS, POLISHED = 4, 400, 2

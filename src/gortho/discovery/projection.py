@@ -1,4 +1,4 @@
-"""Variable projection: for each form the best predictor is a linear solve, so only the form is searched (M12)."""
+"""Variable projection: for each form the best predictor is a linear solve, so only the form is searched for (M12)."""
 
 from __future__ import annotations
 

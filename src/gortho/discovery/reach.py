@@ -1,4 +1,4 @@
-"""How far a predictor's samples reach: beyond them it extrapolates, and says so."""
+"""The ranges of a predictor's samples: outside them it extrapolates, and warns."""
 
 from __future__ import annotations
 

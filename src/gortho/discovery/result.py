@@ -1,4 +1,4 @@
-"""What a discovery hands back: the verdict, the form with its intervals, and a predictor that respects it exactly."""
+"""The result of a discovery: the verdict, the form with its intervals, and a predictor that respects it exactly."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ from gortho.training import predict
 
 
 class NotAccepted(UserWarning):
-    """A prediction was asked of a form that the verdict does not accept."""
+    """Warning: a prediction uses a form that the verdict does not accept."""
 
 
 @dataclass(frozen=True)
 class Discovery:
-    """The answer to: is there a quadratic form behind my data, which one, and how sure are you?
+    """Whether there is a quadratic form behind the data, which one, and how certain that is.
 
     Attributes:
         verdict: `Verdict.FOUND`, `NONE` or `UNDERDETERMINED`; ``reason`` and ``advice`` say why and what to do.
-        confidence: how often answers with such evidence were right (see `gortho.discovery.verdict.confidence`).
-        candidate: the best form there is, whatever the verdict; ``form`` is the same, but only when FOUND.
+        confidence: how often answers with similar evidence were right (see `gortho.discovery.verdict.confidence`).
+        candidate: the best form, whatever the verdict; ``form`` is the same, but only if FOUND.
         entry_errors, eigenvalue_errors: standard errors from refits; `intervals` and `eigenvalue_intervals` are made
             of them.
-        refits: how many refits there were.
+        refits: number of refits.
         network: the predictor, in float64, with the candidate frozen inside.
-        network_options: what it was built with.
+        network_options: arguments that the predictor was built with.
         certificate: relative equivariance error of the predictor by largest boost, in float64.
         evidence: the measurements behind the verdict.
-        classes: the classes, where the targets were labels.
-        restarts: where the starts of the search ended, the best first.
+        classes: the classes, if the targets were labels.
+        restarts: the forms at which the starts of the search ended, best first.
         provenance: samples, seed, errors, times, versions.
         columns: names of the columns that x came from, which `predict` finds in a data frame.
-        violation: what a broken law does instead, where it is broken beyond doubt.
-        wider: the symmetry in place of O(A), where the data respects another one (M15, M16, M17).
-        formula: the law for y, where there is a short one: ``print(found.formula)``.
-        reach: the ranges of the invariants that the predictor was fitted to; far outside, `predict` warns.
+        violation: how the law deviates from the form, if it certainly does.
+        wider: the symmetry instead of O(A), if the data respect another one (M15, M16, M17).
+        formula: the law for y, if there is a short one: ``print(found.formula)``.
+        reach: the ranges of the invariants that the predictor was fitted to; far outside them, `predict` warns.
     """
 
     verdict: Verdict
@@ -93,17 +93,17 @@ class Discovery:
 
     @property
     def form(self) -> QuadraticForm | None:
-        """The discovered form; None unless the verdict is FOUND, or where a skew form alone is kept."""
+        """The discovered form; None unless the verdict is FOUND, and None if the law preserves only a skew form."""
         return self.candidate if self.verdict is Verdict.FOUND else None
 
     @property
     def defect(self) -> Defect:
-        """How exactly the candidate is kept: a 95 % interval of the share of variance that it cannot express (M14)."""
+        """95 % interval for the fraction of the variance that the candidate cannot express (M14)."""
         return Defect(0.0, 1.0) if self.evidence is None else self.evidence.defect
 
     @property
     def approximate(self) -> bool:
-        """Whether the form is FOUND, but broken by a small share of the variance."""
+        """Whether the form is FOUND, but broken by a small fraction of the variance."""
         return self.verdict is Verdict.FOUND and self.defect.low > 0
 
     @property
@@ -131,7 +131,7 @@ class Discovery:
 
     @property
     def origin(self) -> np.ndarray | None:
-        """The point that the group acts about ``(n,)``; None where it is zero."""
+        """The fixed point of the group, ``(n,)``; None if it is zero."""
         symmetry = self.symmetry
         return None if symmetry is None or symmetry.origin is None else symmetry.origin.numpy()
 
@@ -142,14 +142,14 @@ class Discovery:
 
     @property
     def generators(self) -> np.ndarray | None:
-        """Orthonormal generators of the candidate's group, ``(d, n, n)``; of a wider symmetry, those that are left."""
+        """Orthonormal generators of the candidate's group, ``(d, n, n)``; for a wider symmetry, its own."""
         if self.wider is not None:
             return self.wider.symmetry.generators.numpy()
         return self.candidate.group().algebra().numpy() if self.candidate else None
 
     @property
     def interval_factor(self) -> float:
-        """Half of a 95 % interval in standard errors: Student's t, since a few refits tell an error only roughly."""
+        """Half-width of a 95 % interval in standard errors, by Student's t, since there are few refits."""
         return float(student_t.ppf(0.975, self.refits - 1)) if self.refits > 1 else math.nan
 
     @property
@@ -169,10 +169,10 @@ class Discovery:
         return values - half, values + half
 
     def law(self, digits: int | None = None) -> str:
-        """The candidate as a formula, without small terms whose interval holds zero (`QuadraticForm.law`).
+        """The candidate as a formula, without small terms whose interval contains zero (`QuadraticForm.law`).
 
-        Its numbers have the digits that their intervals leave, or as many decimals as are asked for.
-        Where there is a skew form, that too.
+        Numbers have as many digits as their intervals justify, or the given number of decimals. A skew form is
+        included, if there is one.
         """
         half = None if self.entry_errors is None else self.interval_factor * self.entry_errors
         laws = [] if self.candidate is None else [self.candidate.law(digits, half)]
@@ -193,8 +193,8 @@ class Discovery:
     def predict(self, X: Any, scalars: Any = None) -> np.ndarray:
         """Predictions ``(N, …)`` for inputs as in `discover`, exactly equivariant under the candidate's group.
 
-        Of a data frame, the columns are taken by their names; several vectors may lie side by side. Of classes, the
-        most probable one.
+        Columns of a data frame are selected by name; several vectors may be next to each other in a row. For classes,
+        the most probable class.
         """
         values = self._values(X, scalars)
         return np.array(self.classes)[values.argmax(1)] if self.classes else values
@@ -251,7 +251,7 @@ class Discovery:
         return words.headline(self)
 
     def exactly(self) -> str:
-        """How exactly the form is kept, in words."""
+        """How exactly the law respects the form, in words."""
         return str(self.defect)
 
     def __str__(self) -> str:
@@ -259,7 +259,7 @@ class Discovery:
 
     @property
     def group_of_law(self) -> str:
-        """The group of the forms in the law, whatever else there is."""
+        """The group of the forms in the law, without directions and other restrictions."""
         if self.skew is not None:
             assert self.symmetry is not None
             return self.symmetry.group_name
@@ -273,15 +273,15 @@ class Discovery:
         return display.latex(self, digits, of)
 
     def sympy(self, digits: int | None = None, of: str | None = None) -> Any:
-        """The law in sympy, of the coordinates: of "y" (the formula) where there is one, else of "q" (the form)."""
+        """The law in sympy, in the coordinates: of "y" (the formula) if there is one, otherwise of "q" (the form)."""
         return display.sympy_law(self, digits, of)
 
     def invariants(self, X: Any, scalars: Any = None) -> Any:
-        """What laws can be made of: a data frame of the inner products and scalars of samples, with their names."""
+        """A data frame of the inner products and scalars of samples, for other tools that search for laws."""
         return exporting.invariants(self, X, scalars)
 
     def symbolic(self, X: Any, y: Any, scalars: Any = None, **options: Any) -> Any:
-        """A formula by PySR (extra ``pysr``): its regressor, fitted to y on the `invariants` of these samples."""
+        """Find a formula with PySR (extra ``pysr``): returns its regressor, fitted to y on the `invariants` of X."""
         return exporting.regress(self, X, y, scalars, **options)
 
     def plot(self) -> Any:
@@ -307,7 +307,7 @@ class Discovery:
         return path
 
     def save(self, directory: str | Path) -> Path:
-        """Write the discovery to a directory: weights as safetensors, all else as JSON; whole, or not at all."""
+        """Write the discovery to a directory, atomically: weights as safetensors, everything else as JSON."""
         from gortho.discovery.saving import save
 
         return save(self, Path(directory))
@@ -328,5 +328,5 @@ class Discovery:
 
 
 def with_reach(found: Discovery, samples: Samples) -> Discovery:
-    """The discovery with how far these samples reach, if it can predict."""
+    """The discovery with the ranges of these samples, if it can predict."""
     return found if found.network is None else replace(found, reach=Reach.of(found.network, samples))

@@ -1,8 +1,8 @@
 """Errors of the form by the noise alone: the sandwich of Gauss-Newton, as draws of forms.
 
-Refits are tamed against outliers, and with that against their own random weights, so their spread is smaller than what
-the noise makes. This is the other bound: errors are never below what these draws tell. What is left over need not be
-noise: neighbours that miss alike, as where other bodies pull at a planet, count as one sample, not as many.
+Refits are robust against outliers, and thereby also against their own random weights, so their spread is smaller than
+the noise implies. This is the other bound: errors are never below the spread of these draws. Residuals need not be
+noise: neighbours with similar residuals, as where other bodies pull at a planet, count as one sample, not as many.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gortho.samples.values import Samples
 DRAWS = 200
 #: One minus the leverage of a sample is not taken for smaller than this.
 LEAST = 0.2
-#: Groups of neighbours that are taken to miss alike, and samples in each, at least.
+#: Groups of neighbours that are assumed to have similar residuals, and samples in each, at least.
 GROUPS, MEMBERS = 40, 10
 #: Draws are not farther from a form of size √n than this: beyond, the sandwich is no guide.
 LARGEST = 0.3

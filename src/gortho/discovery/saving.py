@@ -1,4 +1,4 @@
-"""Saved discoveries: written whole or not at all, and read back only as they were written."""
+"""Saved discoveries: written atomically, and verified when they are read."""
 
 from __future__ import annotations
 

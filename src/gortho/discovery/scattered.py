@@ -1,9 +1,9 @@
-"""Samples off a polynomial of the coordinates that explains all others: outliers of laws that keep no O(A).
+"""Samples off a polynomial of the coordinates that explains all others: outliers of laws without O(A).
 
-A fit of one form does not tell what is wrong with a sample of a law that is handed, has a direction or an origin. A
-polynomial of all coordinates knows of no symmetry. It only speaks where it leaves normal errors for all other samples,
-since the tail of a law that it misses, such as a pole, is no outlier; and only of samples among the others, since it
-means nothing beyond them.
+If a law is handed, or has a direction or an origin, a fit of one form cannot show which samples are wrong. A
+polynomial of all coordinates assumes no symmetry. It is only used if it leaves normal errors for all other samples,
+since the tail of a law that it misses, such as a pole, is not an outlier; and only for samples among the others, since
+it means nothing beyond them.
 """
 
 from __future__ import annotations

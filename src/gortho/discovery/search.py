@@ -1,8 +1,8 @@
 """The search for the form: a scan, then Gauss-Newton by variable projection (M12).
 
 The criterion of a form is a funnel with rough walls: a law with a root, a logarithm or a pole is sharp near the cone
-q = 0, and slopes there say little about where the bottom is. So forms are first bred by their scores alone, then
-refined with smooth features, which see far, and last with sharp ones, which see exactly.
+q = 0, and derivatives there say little about where the minimum is. So forms are first bred by their scores alone, then
+refined with smooth features, which guide from afar, and finally with sharp ones, which locate the minimum precisely.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Progress = Callable[[float, Tensor], None]
 
 #: A start ends about as well as the best one if its criterion is within this factor of the best.
 NEAR_BEST = 1.5
-#: A finalist whose criterion is more than so many times the best one's is given up.
+#: A finalist whose criterion is more than this many times the best one's is given up.
 HOPELESS = 5.0
-#: If more than this share of the variance is left over, the search is made once more, with more forms.
+#: If more than this share of the variance is unexplained, the search is repeated with more forms.
 LITTLE, ATTEMPTS = 0.05, 2
 
 

@@ -12,14 +12,14 @@ class Settings:
     """Size of the search; the benchmarks were run with the defaults.
 
     Attributes:
-        starts: number of random forms that the scan begins with, besides those that the data suggest.
+        starts: number of random forms that the scan begins with, in addition to those suggested by the data.
         generations: number of rounds of the scan.
-        finalists: number of ends of the search that are refined with the large family.
-        refits: number of resamples that the errors of the form come from.
+        finalists: number of candidates that are refined with the large family at the end of the search.
+        refits: number of refits to resamples, from which the errors of the form are computed.
         predictor_steps: Adam steps of the final predictor, before second-order ones.
-        members: more than one: the final predictor is refitted this many times on all samples, and averaged.
+        members: if more than one, the final predictor is the mean of this many refits to all samples.
         workers: number of processes for starts and refits; the answer does not depend on it.
-        given_axes: whether plain forms in the given coordinates are among the starts.
+        given_axes: whether simple forms in the given coordinates are among the starts.
     """
 
     starts: int = 30

@@ -1,6 +1,4 @@
-"""What would settle an answer that the samples leave open: how many samples, of which direction, what errors of y,
-how much time.
-"""
+"""What would settle an UNDERDETERMINED answer: more samples, in which direction, errors of y, or time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors of several kinds and different dimensions: a form for each, without O(A) of one form before them (M17)."""
+"""Vectors of several kinds and different dimensions: a form for each, without trying one O(A) for all first (M17)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Predictors by a Gaussian process, or of few terms, tried once the twins are compared: for smooth laws, few samples.
+"""Gaussian processes and polynomials of few terms as predictors, tried after the comparison with twins.
 
-The verdict rests on the predictors before it. A process that moves the form away from the refits widens their spread,
-so it can take certainty away but never add it.
+They help with smooth laws and few samples. The verdict is based on the predictors before them. A process that moves the
+form away from the refits widens their spread, so it can reduce certainty but never add it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ UNSEEN = 30
 LOOK, FIT = (100, 30), (200, 80)
 #: Around a form that is known: steps of a first look, and how many go on in each chart; then those of the fit.
 GLANCE, GO_ON, LONG = 40, 2, 200
-#: A look at few samples is promising with errors up to so many times those of the best so far.
+#: A look at few samples is promising with errors up to this many times those of the best so far.
 NEARLY = 30.0
 #: Samples that predictions are made from, at most, and at least.
 CENTRES, LEAST = 1_000, 8

@@ -22,7 +22,7 @@ from gortho.reps import DirectSum, Rep, Vector, as_rep
 
 @dataclass(frozen=True)
 class SpectralForm:
-    """What the linear solve found: the form, and how well it stands apart.
+    """The result of the linear solve: the form, and how clearly it stands out.
 
     Attributes:
         form: the best form.
@@ -90,7 +90,7 @@ class InfinitesimalLaw:
         self.y, self.J = y.double(), J.double().reshape(*y.shape, self.points.shape[1], self.n)
 
     def violation(self, generators: Tensor) -> tuple[Tensor, float]:
-        """Both sides' difference for generators ``(k, n, n)``, laid flat, and the sum of squares of both sides."""
+        """The flattened difference of both sides for generators ``(k, n, n)``; the sum of squares of both sides."""
         left = torch.einsum("z...pa,kab,zpb->kz...", self.J, generators, self.points)
         batch = (len(self.y),) if isinstance(self.rep, DirectSum) else ()
         right = torch.stack(
@@ -110,7 +110,7 @@ def spectral_form(
 
     Args:
         f: differentiable function of batches ``X (N, n)`` or ``(N, p, n)``, such as a trained torch model.
-        X: where to look; a few hundred samples are plenty.
+        X: points at which f is evaluated; a few hundred are enough.
         output: how the values of f transform.
 
     >>> import torch
@@ -151,17 +151,17 @@ def _adjugate(B: Tensor) -> Tensor:
 
 
 def stabiliser_form(x: Tensor, y: Tensor, rep: Rep) -> tuple[Tensor, float] | None:
-    """The form by which tensors y are fixed under all maps that fix the vectors x: a linear solve, no fit (M6).
+    """The form for which tensors y are fixed by all maps that fix the vectors x, by a linear solve without a fit (M6).
 
     Generators X = BΩ with Ωx_i = 0 fix every x_i, whatever B = A⁻¹ is, so an equivariant y obeys dρ(BΩ) y = 0, which is
-    linear in B and holds whatever the coefficients are. Vectors always obey it; tensors of higher rank tell the form.
+    linear in B and holds for any coefficients. Vectors always obey it; tensors of higher rank determine the form.
 
     Args:
         x: vectors ``(N, p, n)``, fewer than n - 1.
         y: tensors ``(N, *shape)``, single ones, not sums.
 
     Returns:
-        A, up to a factor, and the gap σ₂/σ₁; None where there is nothing to solve.
+        A, up to a factor, and the gap σ₂/σ₁; None if there is nothing to solve.
     """
     _, k, n = x.shape
     if n - k < 2 or isinstance(rep, DirectSum) or rep.parts[0].rank == 0 or rep == Vector():

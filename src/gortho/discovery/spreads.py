@@ -23,11 +23,11 @@ from gortho.testing import equivariance_error
 BOOSTS = (0.25, 0.5, 1.0, 2.0, 3.0)
 #: The spread of refits understates errors by this factor: so measured on the development seeds of the benchmarks.
 UNDERSTATED = 1.8
-#: Neighbours among the eigenvalues are told apart beyond so many times the sum of their errors.
+#: Neighbouring eigenvalues count as distinct beyond this many times the sum of their errors.
 APART = 2.0
 #: The 95th percentile of the norm of a random symmetric matrix over its root mean square, by the dimension from one on.
 NORMS = (1.96, 1.64, 1.48, 1.40, 1.34)
-#: A refit strays where it is so many times as far from the middle of all as the median one; one in so many may.
+#: A refit strays where it is this many times as far from the middle of all as the median one; one in this many may.
 STRAYS, ONE_IN = 5.0, 4
 #: Errors of the form are not smaller than this share of its largest entry.
 ROUNDING = 1e-9

@@ -1,4 +1,4 @@
-"""Where the search starts: correlations (M11), the spectral solution (M6), plain forms in both frames (M12)."""
+"""Where the search starts: correlations (M11), the spectral solution (M6), simple and random forms (M12)."""
 
 from __future__ import annotations
 

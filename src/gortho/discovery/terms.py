@@ -1,8 +1,8 @@
-"""A polynomial of few terms and its form, from few samples: terms that the samples do not ask for are left out.
+"""A polynomial of few terms and its form, from few samples: terms that the samples do not require are left out.
 
-Of four vectors the polynomials of degree two have 66 coefficients, but a law has a handful. So each coefficient gets a
-prior variance of its own, and marginal likelihood sends most of these to zero (sparse Bayesian learning) while the
-form moves along. Noise is large at first and falls: from afar the right form then looks better than its neighbours.
+Polynomials of degree two of four vectors have 66 coefficients, but a law has a handful. So each coefficient gets its
+own prior variance, and marginal likelihood sends most of these to zero (sparse Bayesian learning) while the form is
+fitted too. The noise starts large and decreases, so that the right form looks best already from far away.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Like with like (M13): models that see coordinates beside their twins, which see the invariants of the form.
+"""Like with like (M13): models that see coordinates, and their twins, which see only the invariants of the form.
 
-Every model is fitted to the targets and to what the predictor leaves over, once given coordinates and once given
-invariants, with the same effort. A form is contradicted where the best free model beats the best twin: poor fits alike
-on both sides are no evidence against it. Which model is the best of its side is chosen on validation samples; held-out
-samples only compare the two.
+Every model is fitted to the targets and to the residuals of the predictor, once given coordinates and once given
+invariants, with the same effort. A form is contradicted if the best free model beats the best twin: fits that are
+equally poor on both sides are no evidence against it. Which model is the best of its side is chosen on validation
+samples; held-out samples only compare the two.
 """
 
 from __future__ import annotations

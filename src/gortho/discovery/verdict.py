@@ -1,8 +1,8 @@
 """The verdict: what the evidence allows to say, and why (FOUND, NONE or UNDERDETERMINED).
 
-A form is FOUND only if three things hold: models that see nothing but its invariants explain the held-out data, none
-that sees the coordinates does notably better (M13), and the data pins the form down, so that independent searches and
-refits to resamples end at the same one. How exactly the form is kept is said by the defect (M14).
+A form is FOUND only if three things hold: models that see only its invariants explain the held-out data; no model
+that sees the coordinates does notably better (M13); and the data determine the form, so that independent searches and
+refits to resamples end at the same one. The defect says how exactly the law respects the form (M14).
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ MAX_SPREAD = 0.15
 NO_ERROR = 1e-4
 #: An eigenvalue is called zero, in the frame, when it is below this share of the largest …
 ZERO_SHARE = 0.04
-#: … within so many of its standard errors of zero …
+#: … within this many of its standard errors of zero …
 ZERO_ERRORS = 6.0
 #: … and cannot be, within two standard errors, larger than this share of the largest, in columns of unit size.
 ZERO_BOUND = 0.005
-#: A sign is known when the eigenvalue is so many of its standard errors from zero.
+#: A sign is known when the eigenvalue is this many of its standard errors from zero.
 SIGN_ERRORS = 2.0
 
 #: Logistic regression of right against wrong FOUND, fitted to the development seeds of the calibration benchmark: for
@@ -59,7 +59,7 @@ NONE_RIGHT = 0.99
 
 
 class Verdict(enum.Enum):
-    """What the data says about a quadratic form; ``reason`` gives the meaning, a `Discovery` the grounds."""
+    """What the data say about a quadratic form; ``reason`` is the meaning, a `Discovery` has the evidence."""
 
     FOUND = "the data respects a quadratic form, and the form is pinned down"
     NONE = "the data does not respect any quadratic form"
@@ -76,7 +76,7 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything the verdict rests on, measured on data that no fit has seen unless said otherwise."""
+    """Everything the verdict is based on, measured on held-out data unless stated otherwise."""
 
     samples: int
     held_out: int
@@ -107,12 +107,12 @@ class Evidence:
 
     @property
     def few_rule(self) -> bool:
-        """Whether a few held-out samples make up most of an error that is worth speaking of."""
+        """Whether a few held-out samples make up most of an error that is not negligible."""
         return self.worst_share > RULED_BY_FEW and self.everyone.unexplained > NO_ERROR
 
     @property
     def typical(self) -> Measured:
-        """What was measured without the worst samples, where they rule the error; else all of it.
+        """The measurement without the worst samples, if they dominate the error; otherwise with all samples.
 
         A law can hold where a predictor, at the edge of the data, does not.
         """
@@ -120,12 +120,12 @@ class Evidence:
 
     @property
     def left_over(self) -> float:
-        """What the best twin leaves unexplained, known noise left out."""
+        """What the best twin leaves unexplained, apart from known noise."""
         return self.typical.unexplained - (0.0 if self.noise is None else self.noise.share)
 
     @property
     def broken(self) -> Measured | None:
-        """What shows beyond doubt that models of the coordinates are better, if anything does."""
+        """The comparison in which models of the coordinates are better beyond doubt, if there is one."""
         # Of labels all samples count: without the worst, a model that is too sure of itself would look better.
         seen = (self.everyone,) if self.classes else (self.typical, self.others)
         return next((m for m in seen if contradicted(m)), None)
@@ -137,9 +137,9 @@ class Evidence:
         return self.broken is None and notable and m.p < DOUBT and not self.classes
 
     def spoiled(self, tolerance: float) -> bool:
-        """Whether models of the coordinates explain the few samples that rule the error of twins.
+        """Whether models of the coordinates explain the few samples that dominate the error of twins.
 
-        Where twins leave next to nothing of all others, the predictor fails at the edge of the data, not the form.
+        If twins explain nearly all other samples, the predictor fails at the edge of the data, not the form.
         """
         m = self.everyone
         better = m.gain > max(tolerance, CLEAR_GAIN * m.unexplained) and not self.classes
@@ -147,7 +147,7 @@ class Evidence:
 
     @property
     def defect(self) -> Defect:
-        """How exactly the law keeps the form (M14), for targets with indices in the frame and in given coordinates."""
+        """How exactly the law respects the form (M14); for tensors, in the frame and in given coordinates."""
         broken = self.broken
         if self.classes:
             m = self.everyone if broken is None else broken
@@ -163,22 +163,22 @@ class Evidence:
 
 
 def percent(share: float) -> str:
-    """A share for a sentence: 760 %, 12 %, 0.3 %, below 0.01 %."""
+    """A fraction as text: 760 %, 12 %, 0.3 %, below 0.01 %."""
     if share < NO_ERROR:
         return "below 0.01 %"
     return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
 
 
 def _of_all(share: float) -> str:
-    """A share of the log loss of class frequencies, which models that learnt nothing may exceed."""
+    """A fraction of the log loss of class frequencies, which models that learnt nothing may exceed."""
     return percent(share) if share <= 1 else "all (and more)"
 
 
 def confidence(e: Evidence, verdict: Verdict) -> float:
-    """How often answers with such evidence were right, on problems with and without a form (see results/verdicts).
+    """How often answers with similar evidence were right, on problems with and without a form (see results/verdicts).
 
-    For FOUND a logistic function of what is left over, of the spread of refits and of whether the form is broken a
-    little; for NONE the share that was right; for UNDERDETERMINED zero: it claims nothing.
+    For FOUND a logistic function of the unexplained variance, of the spread of refits and of whether the form is
+    slightly broken; for NONE the fraction that was right; for UNDERDETERMINED zero, since it claims nothing.
     """
     if verdict is Verdict.UNDERDETERMINED:
         return 0.0
@@ -199,7 +199,7 @@ MORE = "Give more samples, or less noisy ones; if a direction, an origin or a qu
 
 
 def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> Judged:
-    """Verdict, reason and advice, in plain words: the first ground that speaks against FOUND, or FOUND."""
+    """Verdict, reason and advice, in plain words: the first reason against FOUND, or FOUND."""
     found, free = _told(e, group_name)
     return (
         _nothing_explained(e)
@@ -211,7 +211,7 @@ def judge(e: Evidence, group_name: str, tolerance: float = TOLERANCE) -> Judged:
 
 
 def _told(e: Evidence, group_name: str) -> tuple[str, str]:
-    """What the best models of the invariants, and of the coordinates, leave."""
+    """What the best models of the invariants and of the coordinates leave unexplained, in words."""
     m, few = e.typical, ""
     if e.few_rule:
         few = f"Without the worst {len(e.worst)} of {e.held_out} held-out samples (see the note), "
@@ -298,7 +298,7 @@ def _too_much_left(e: Evidence, found: str) -> Judged | None:
 
 
 def _not_pinned_down(e: Evidence, found: str) -> Judged | None:
-    """Other forms, or other signs, do as well."""
+    """Other forms, or other signs, fit equally well."""
     if e.agreeing <= 0.5 * e.near_best or e.spread > MAX_SPREAD:
         ends = (
             "no other restart came as close as the best"
@@ -324,7 +324,7 @@ def _not_pinned_down(e: Evidence, found: str) -> Judged | None:
 
 
 def _found(e: Evidence, found: str, tolerance: float) -> Judged:
-    """The form is FOUND, unless answers on such grounds were mostly wrong."""
+    """The form is FOUND, unless answers with similar evidence were mostly wrong."""
     lenient = e.broken is not None and tolerance > TOLERANCE  # asked for what was not calibrated
     if confidence(e, Verdict.FOUND) < LEAST_CONFIDENT and not lenient:
         return (

@@ -1,8 +1,8 @@
-"""What a broken law does instead: what the best twin leaves over of held-out samples, and what that follows (M13).
+"""How a law breaks a form: the residual of the best twin on held-out samples, and what it depends on (M13).
 
-The rest is looked at in the given coordinates: whether it is a constant vector, linear or quadratic in the coordinates,
-a function of one of them alone, or of an invariant, which the twins could have learnt. Shares are of its mean square,
-less what as many free numbers explain by chance.
+The residual is analysed in the given coordinates: whether it is a constant vector, linear or quadratic in the
+coordinates, a function of one of them, or of an invariant, which the twins could have learnt. Shares are fractions of
+its mean square, minus what as many free parameters explain by chance.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gortho.discovery.posed import Posed
 from gortho.discovery.twins import Comparison
 from gortho.report.data import Profile
 
-#: A pattern is told where it makes up this share of what is left over.
+#: A pattern is reported if it makes up this share of the residual.
 TOLD = 0.1
 #: One that has more free numbers must explain this share more.
 CLEARLY_MORE = 0.1
@@ -26,7 +26,7 @@ CLEARLY_MORE = 0.1
 USUAL = 0.99
 #: Samples of equal number that means are taken over.
 BINS = 12
-#: Quadratic patterns are looked for where samples are so many times the products of coordinates.
+#: Quadratic patterns are looked for where samples are this many times the products of coordinates.
 ROWS_FOR_EACH = 4
 #: Directions of more coordinates than this are told by their largest ones.
 SHOWN = 6

@@ -1,4 +1,4 @@
-"""The answer in words: what `print` shows of a discovery."""
+"""The answer in words: what `print` shows for a discovery."""
 
 from __future__ import annotations
 

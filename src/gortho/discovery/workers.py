@@ -1,4 +1,4 @@
-"""Threads and processes: one thread for small kernels; one function on many arguments, on several processes."""
+"""Threads and processes: one thread for small kernels; one function mapped over many arguments, in processes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The law as a formula that predicts: where form and numbers, fitted together, meet all samples to rounding.
+"""A formula as the predictor, if form and coefficients, fitted together, match all samples to rounding.
 
-A process or a network knows a law where the samples are; a formula that leaves nothing goes on beyond them. It is
-sought without the held-out samples, which then judge it; and once more where a process tells more of a law.
+A process or a network knows a law where the samples are; an exact formula also holds beyond them. It is selected
+without the held-out samples, which then test it; and once more if a process knows more about the law.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from gortho.training import predict
 
 #: A predictor that leaves more than this share of new samples is too far from a law, or noise is.
 CLOSE = 1e-2
-#: Terms are chosen by what the predictor says of so many samples, too, so many times: of few; of many, where it leaves
-#: less than this share.
+#: Terms are also chosen by predictions for this many samples, this many times: if samples are few, or if the predictor
+#: leaves less than this share.
 TAUGHT, DRAWS, KNOWS = 150, 3, 1e-4
 #: Rows that terms are chosen by and fitted to, at most.
 ROWS = 1_500
@@ -48,7 +48,7 @@ ROWS = 1_500
 FOR_EACH = 1.5
 #: The formula leaves less than this share of what the predictor leaves of new samples: it is not one more fit.
 FAR_LESS = 0.01
-#: A term goes where the others leave at most so many times as much, or this share of the variance, which is rounding.
+#: A term goes where the others leave at most this many times as much, or this share of the variance, which is rounding.
 MORE, ROUNDING = 1.5, 1e-26
 
 

@@ -1,4 +1,4 @@
-"""The choice of terms: columns of all that compete, on some rows, and the best sums of them."""
+"""The choice of terms: columns of all candidates, on some rows, and the best sums of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`short_formula`: the law for y as a short sum, as good as the predictor; or the best approximation; or none."""
+"""`short_formula`: the law for y as a short sum that is as good as the predictor, the best approximation, or None."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PROPOSED = 6
 ROUNDS = 3
 #: Plain terms that compete with those that have numbers inside.
 KEPT = 120
-#: Terms are rivals where the criterion differs by less than this, and this many are told.
+#: Terms are rivals where the criterion differs by less than this, and this many are reported.
 RIVAL, RIVALS = 6.0, 2
 
 

@@ -1,4 +1,4 @@
-"""Columns of terms on samples, coefficients by least squares, numbers inside functions by variable projection."""
+"""Columns of terms on samples; coefficients by least squares, parameters of functions by variable projection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The terms that formulas are chosen from: from the simplest on, so many as can be told apart."""
+"""The terms that formulas are chosen from, simplest first, as many as can be distinguished."""
 
 from __future__ import annotations
 

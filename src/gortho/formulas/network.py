@@ -1,4 +1,4 @@
-"""A formula as the coefficients of a network: what is printed then predicts, too."""
+"""A formula as the coefficients of a network, so that what is printed also predicts."""
 
 from __future__ import annotations
 

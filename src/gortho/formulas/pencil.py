@@ -1,7 +1,7 @@
-"""Where a direction b leaves the form open along it: the form for which the law is shortest (M16).
+"""If the form is undetermined along a direction b: the form for which the law is shortest (M16).
 
-No law that knows b tells A from A + t (Ab)(Ab)ᵀ. So t is chosen by the formula: the form that weighs all coordinates
-alike, as nearly as t allows, unless another t makes the formula shorter.
+No law that knows b distinguishes A from A + t (Ab)(Ab)ᵀ. So t is chosen by convention: the form that weights all
+coordinates as equally as t allows, unless another t makes the formula shorter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a formula is sought for."""
+"""The problem that a formula is sought for: samples, symmetry, values of the predictor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which columns make the shortest good sum: steps that add, exchange or drop one, by an information criterion."""
+"""Stepwise selection of columns: steps that add, exchange or drop one, by an information criterion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 ROUNDING = 1e-13
 #: Columns that leave less than this share of themselves beside those chosen already are sums of them.
 SAME = 1e-8
-#: Searches begin from so many single columns, and from the best pair.
+#: Searches begin from this many single columns, and from the best pair.
 BEGINNINGS = 3
 #: Steps, at most.
 STEPS = 30

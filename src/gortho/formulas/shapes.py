@@ -1,4 +1,4 @@
-"""Terms with a number inside that is fitted: waves, exponentials, shifted powers; a grid of them, the best refined."""
+"""Terms with a fitted parameter: waves, exponentials, shifted powers; a grid of them, of which the best are refined."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gortho.formulas.library import Candidate, Space, legs, scalar_products, sum
 from gortho.formulas.selection import SAME
 from gortho.formulas.values import Factor, Monomial, Quantities, Term
 
-#: Waves up to the 95th percentile of their variable: so many radians apart, so many of them.
+#: Waves up to the 95th percentile of their variable: this many radians apart, this many of them.
 RADIANS, WAVES = 0.7, 28
 #: Rates of exponentials, in units of the median.
 RATES = (0.2, 0.6, 1.5, 4.0)

@@ -1,4 +1,4 @@
-"""What is said of a formula: errors of its numbers, how good it is, and the law in the given coordinates."""
+"""A formula described in words: errors of its numbers, how good it is, and the law in the given coordinates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gortho.forms import NO_ERROR, coefficient, number, set_off
 from gortho.formulas.values import MOST_LEFT, Formula
 from gortho.formulas.writing import TEXT, Writer
 
-#: A predictor that leaves so many times what the formula leaves, and this share of the variance, is not worth its use.
+#: A predictor that leaves this many times what the formula leaves, and this share of the variance, is not worth using.
 FAR_WORSE, POOR = 100.0, 0.05
 #: Samples far from a formula are named where they are so few: more are no single mistakes.
 NAMED = 5

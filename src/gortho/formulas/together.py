@@ -1,4 +1,4 @@
-"""A form and the numbers of a formula, fitted together: an exact law is met to rounding, however the form began."""
+"""A form and the numbers of a formula, fitted jointly: an exact law is found to rounding, whatever the start."""
 
 from __future__ import annotations
 

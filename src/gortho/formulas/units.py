@@ -1,4 +1,4 @@
-"""Formulas in other units of x and y: numbers of any size are fitted near one, and written as they were given."""
+"""Formulas in other units of x and y: numbers of any size are fitted at order one, and written in the given units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples that are far from a formula: told apart, so that a few wrong ones rule neither its terms nor its numbers."""
+"""Samples that are far from a formula, detected so that a few wrong ones affect neither its terms nor its numbers."""
 
 from __future__ import annotations
 

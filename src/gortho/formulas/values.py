@@ -1,4 +1,4 @@
-"""`Formula`: a short law for y as a value, with error bars; its terms and their factors, and what they are worth."""
+"""`Formula`: a short law for y as a value, with error bars; its terms, their factors, and how good it is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXACT = 1e-10
 KNOWN = 0.05
 #: … and at most this share: a formula that leaves more is no law, whatever the predictor leaves.
 MOST_LEFT = 0.25
-#: One that is neither exact nor a polynomial may have so many fitted numbers: with more, it interpolates.
+#: One that is neither exact nor a polynomial may have this many fitted numbers: with more, it interpolates.
 NUMBERS = 4
 
 #: Functions of a number inside times t; and of all inner products of a pair of vectors.

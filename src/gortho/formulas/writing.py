@@ -1,4 +1,4 @@
-"""Formulas as text and in LaTeX, with the names that users gave; numbers have the digits that their errors allow."""
+"""Formulas as text and in LaTeX, with the names given by users; numbers have as many digits as their errors justify."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ REFITS = 100
 MAX_POINTS = 20_000
 #: Points kept for pictures, at most.
 SHOWN = 2_000
-#: Points farther than so many median deviations from the median, in some column, do not count for the frame.
+#: Points farther than this many median deviations from the median, in some column, do not count for the frame.
 UNUSUAL = 10.0
 #: Eigenvalues, levels and distances below this share of the largest are rounding, whatever their errors.
 EXACT_ZERO = 1e-9
@@ -46,7 +46,7 @@ def level_form(
     Args:
         X: points ``(N, n)``.
         x_error: errors of the columns relative to each other, one for each or one for all, if known; otherwise errors
-            are taken to be equal in all directions of the frame, in which the points vary equally (M18).
+            are assumed to be equal in all directions of the frame, in which the points have equal spread (M18).
         names: names of the n coordinates.
         seed: the same seed gives the same answer.
 
@@ -90,7 +90,7 @@ def _column_errors(x_error: Any, n: int) -> np.ndarray | None:
 
 
 def _hopeless(x: np.ndarray, names: Sequence[str]) -> tuple[str, str] | None:
-    """Points that fix no quadric: reason and advice."""
+    """Reason and advice if the points cannot determine a quadric."""
     n = x.shape[1]
     if n < 2:
         return ("With one coordinate a quadric is two numbers.", "Give points of two or more coordinates.")
@@ -123,7 +123,7 @@ def _hopeless(x: np.ndarray, names: Sequence[str]) -> tuple[str, str] | None:
 
 
 def _usual(x: np.ndarray) -> np.ndarray:
-    """Points that a few far ones do not hide."""
+    """The points without a few distant ones, which would dominate the frame."""
     away = np.abs(x - np.median(x, axis=0))
     size = np.median(away, axis=0)
     usual = (away <= UNUSUAL * np.where(size > 0, size, np.inf)).all(1)
@@ -133,7 +133,7 @@ def _usual(x: np.ndarray) -> np.ndarray:
 def _fit(
     x: np.ndarray, errors: np.ndarray | None, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Fit]:
-    """Centre m and W of z = W(x - m), where usual points vary alike, the errors' covariance there, and the fit."""
+    """Centre m and W of z = W(x - m), where usual points have equal spread; the errors' covariance there; the fit."""
     usual = _usual(x)
     for last in (False, True):
         m = x[usual].mean(0)
@@ -205,7 +205,7 @@ def _evidence(z: np.ndarray, fit: Fit, noise: np.ndarray, seed: int) -> LevelEvi
 def _settle(
     z: np.ndarray, quadric: Quadric, refits: list[Quadric], evidence: LevelEvidence
 ) -> tuple[Quadric, LevelEvidence]:
-    """The quadric with zeros where it may have them (singular directions, a cone), and how sure the rest is."""
+    """The quadric with zeros where the data allow them (singular directions, a cone), and how certain the rest is."""
     values, Q = np.linalg.eigh(quadric.A)
     largest = np.abs(values).max()
     errors = np.std([np.einsum("ik,ij,jk->k", Q, r.A / np.linalg.norm(r.A), Q) for r in refits], axis=0)

@@ -18,7 +18,7 @@ from scipy.linalg import eigh
 from scipy.spatial import cKDTree
 from scipy.stats import norm, t
 
-#: Points farther from the quadric than so many standard deviations of the others are outliers …
+#: Points farther from the quadric than this many standard deviations of the others are outliers …
 FAR = 4.0
 #: … but not if they are nearer than this, in units of the points' own spread: it is rounding.
 ROUNDING = 1e-12

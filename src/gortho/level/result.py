@@ -1,4 +1,4 @@
-"""`LevelForm`: the quadric that points lie on, as a value that prints, draws and saves itself."""
+"""`LevelForm`: the quadric that points lie on, as a value that can be printed, plotted and saved."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class LevelForm:
 
     Attributes:
         verdict: `Verdict.FOUND`, `NONE` or `UNDERDETERMINED`; ``reason`` and ``advice`` say why and what to do.
-        candidate: the best form A, whatever the verdict; ``form`` is the same, but only when FOUND.
-        centre, level: c ``(n,)`` and k, in the units of x; the centre nearest to the points where there are many.
+        candidate: the best form A, whatever the verdict; ``form`` is the same, but only if FOUND.
+        centre, level: c ``(n,)`` and k, in the units of x; if there are many centres, the one nearest to the points.
         entry_errors, eigenvalue_errors, centre_errors, level_error: standard errors, from refits to resamples.
-        free: points over unknowns, which the intervals' factor depends on.
+        free: number of points minus unknowns, which determines the factor of the intervals.
         outliers: rows that were left out, from 0.
-        points: some of the points, for pictures.
+        points: some of the points, for figures.
         shown_outliers: which of them are outliers.
         evidence: the measurements behind the verdict.
     """
@@ -100,7 +100,7 @@ class LevelForm:
 
     @property
     def interval_factor(self) -> float:
-        """Half of a 95 % interval in standard errors: Student's t for the points over unknowns."""
+        """Half-width of a 95 % interval in standard errors, by Student's t."""
         return float(student_t.ppf(0.975, self.free)) if self.free > 0 else math.nan
 
     def _interval(self, value: Any, error: Any) -> tuple[np.ndarray, np.ndarray] | None:
@@ -161,7 +161,7 @@ class LevelForm:
     # Words
 
     def law(self, digits: int = 2) -> str:
-        """The candidate as a formula, without small terms whose interval holds zero (`QuadraticForm.law`)."""
+        """The candidate as a formula, without small terms whose interval contains zero (`QuadraticForm.law`)."""
         if self.candidate is None:
             return ""
         half = None if self.entry_errors is None else self.interval_factor * self.entry_errors
@@ -177,7 +177,7 @@ class LevelForm:
         }[self.verdict]
 
     def numbers(self) -> dict[str, str]:
-        """Eigenvalues, centre and level with half of their 95 % intervals, in words."""
+        """Eigenvalues, centre and level with half-widths of their 95 % intervals, as text."""
         if self.candidate is None or self.centre is None:
             return {}
         factor = self.interval_factor
@@ -208,7 +208,7 @@ class LevelForm:
     # Pictures and files
 
     def plot(self) -> Any:
-        """The points with the quadric, and their lengths before and after, as a matplotlib figure."""
+        """A matplotlib figure of the points with the quadric, and of their lengths before and after calibration."""
         from gortho.level.page import figure
 
         return figure(self)

@@ -1,7 +1,7 @@
 """The exactly equivariant network: the basis form of M4 and M5, and what all networks share.
 
-The way of the data:  x → (one global scale) → Gram matrix → coefficients → Σ c · (products of x_i and metric) → y.
-Trainable weights see only the Gram matrix, so the output is equivariant by construction, on the null cone too.
+The data flow:  x → (one global scale) → Gram matrix → coefficients → Σ c · (products of x_i and metric) → y.
+Trainable weights see only the Gram matrix, so the output is equivariant by construction, also on the null cone.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class EquivariantNet(nn.Module):
         form: a `QuadraticForm` or symmetric matrix (known), a `LearnableForm`, or n to learn one in R^n; or a
             `Symmetry` or its name, such as "SO(3)": handedness, directions, origin, spaces, skew forms (M15, M16,
             M17).
-        points: number p of vectors in a sample; 1 accepts ``(batch, n)`` too.
+        points: number p of vectors in a sample; 1 also accepts ``(batch, n)``.
         output: a name ("scalar", "vector", "covector", "conjugation", "bilinear", "form", "pseudoscalar", …), a sum
             of names such as "scalar + 2*vector", or a rep object.
-        point_scalars, sample_scalars: how many scalars come with each point and with each sample.
+        point_scalars, sample_scalars: number of scalars of each point and of each sample.
         set_like: the points have no order; renumbering them does not change the output.
         width, depth: size of the coefficient network.
         members: number of coefficient networks, which are averaged.
-        features: more than 0: coefficients are linear in fixed functions of the invariants, with about this many
-            weights, in place of a network (`gortho.nn.features`); with a degree of 0, 1 or 2, in their monomials alone.
+        features: if above 0, coefficients are linear in fixed functions of the invariants, with about this many
+            weights, instead of a network (`gortho.nn.features`); with a degree of 0, 1 or 2, only in their monomials.
         seed: seed of the weights.
         axial: indices of the input vectors that are axial, such as magnetic fields; True for all.
         output_space: with several spaces, the one that the output transforms with.
@@ -191,7 +191,7 @@ class EquivariantNet(nn.Module):
 
     @property
     def _large(self) -> bool:
-        """Whether pairs are met in message sums alone."""
+        """Whether pairs enter through message sums only."""
         return self.set_like and self.points > LARGE and not self.features
 
     @property
@@ -216,7 +216,7 @@ class EquivariantNet(nn.Module):
         return TupleBasis(parts, self.n, vectors, halves, self.form.singular)
 
     def convex_stages(self) -> list[list[nn.Parameter]]:
-        """Weights the output is (nearly) linear in, from the simplest on: constants, linear, quadratic and deep."""
+        """Weights in which the output is (nearly) linear, simplest first: constants, linear, quadratic and deep."""
         stages: list[list[nn.Parameter]] = []
         for order in ("readout.bias", "readout.linear", "readout."):
             stages.append([p for name, p in self.named_parameters() if order in name])
@@ -286,7 +286,7 @@ class EquivariantNet(nn.Module):
         return x if self.broken is None else self.broken.centred(x)
 
     def _require(self, t: Tensor, what: str) -> None:
-        """Refuse what is no tensor, of another dtype, or not finite."""
+        """Refuse what is not a tensor, has another dtype, or is not finite."""
         if not isinstance(t, Tensor):
             raise TypeError(
                 f"{what} is a {type(t).__name__}: give a torch tensor, e.g. torch.as_tensor({what})"
@@ -324,7 +324,7 @@ class EquivariantNet(nn.Module):
         """Fit the units to training data: one scale for all of x, one for each part of y, a shift for scalars only.
 
         Scaling the components of x one by one would destroy the form, so it is never done. With a known form the unit
-        of x is chosen by the inner products, which are all that the weights see, so it does not depend on the frame.
+        of x is derived from the inner products, which are all that the weights see, so it does not depend on the frame.
         """
         X = self._tuples(x)
         if self.broken is not None and self.broken.several:

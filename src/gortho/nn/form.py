@@ -1,6 +1,6 @@
 """Forms inside networks: fixed, or learnt together with everything else (M2, M7).
 
-Both offer what a network needs of a form: Gram matrices, A x, and the metric to assemble outputs with.
+Both provide what a network needs: Gram matrices, A x, and the metric from which outputs are assembled.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class FixedForm(nn.Module):
 
 
 class FixedHermitian(FixedForm):
-    """A known form A beside a compatible skew one ω: products ⟨x, y⟩ + ω(x, y), and ix beside each vector x (M17)."""
+    """A known form A with a compatible skew form ω: products ⟨x, y⟩ + ω(x, y), and ix in addition to each x (M17)."""
 
     pairing = Pairing.BOTH
     derived = ("raise_", "turn", "omega")
@@ -195,7 +195,7 @@ class FixedSkew(nn.Module):
 
 
 class FixedVectors(nn.Module):
-    """Known vectors or matrices; like a known form they are not stored, and come back in full when cast to float64."""
+    """Known vectors or matrices; like a known form they are not stored, and regain full precision in float64."""
 
     def __init__(self, vectors: Tensor):
         super().__init__()
@@ -217,13 +217,13 @@ def random_signature(n: int, generator: torch.Generator) -> Signature:
 
 
 class LearnableForm(nn.Module):
-    """A form with trainable parameters, of fixed scale ‖A‖_F = √n, started at random.
+    """A form with trainable parameters and fixed scale ‖A‖_F = √n, initialised at random.
 
     Args:
         n: dimension.
-        seed: seed of the start; eigenvalues have sizes uniform in [0.5, 1.5] in a Haar frame.
+        seed: seed of the start; absolute eigenvalues are uniform in [0.5, 1.5], in a Haar frame.
         signature: signature of the start; by default random over all that differ as groups.
-        parametrisation: "symmetric" (the entries of A, the default, because it is the simpler one and no worse,
+        parametrisation: "symmetric" (the entries of A; the default, because it is simpler and no worse,
             see ``results/parametrisation.md``) or "spectral" (the paper's A = UᵀDU, U orthogonal).
         start: start at this form instead, e.g. at the spectral solution (M6).
         names: names of the coordinates, for printing.
@@ -297,11 +297,11 @@ class LearnableForm(nn.Module):
         return X @ self.matrix()
 
     def metric(self) -> Metric:
-        """A, and the adjugate of A scaled to ‖·‖_F = √n in place of A⁻¹.
+        """A, and the adjugate of A scaled to ‖·‖_F = √n instead of A⁻¹.
 
         The adjugate det(A) A⁻¹ differs from A⁻¹ by a factor, which the coefficients absorb, and stays finite
         where an eigenvalue changes its sign: no wall between signatures (M7). On the wall itself, where the
-        determinant is zero, the inverse is taken a step of √ε beside it (ε the rounding of the dtype).
+        determinant is zero, the inverse is evaluated a step of √ε away (ε the rounding of the dtype).
         """
         A = self.matrix()
         beside = torch.where(torch.linalg.det(A.detach()) == 0, torch.finfo(A.dtype).eps ** 0.5, 0.0)
@@ -318,7 +318,7 @@ class LearnableForm(nn.Module):
         return Volumes(X, torch.eye(self.n).to(X), upper)
 
     def value(self) -> QuadraticForm:
-        """The form as it stands now, as a value."""
+        """The current form, as a value."""
         return QuadraticForm(self.matrix().detach(), self.names)
 
 

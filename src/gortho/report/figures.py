@@ -16,7 +16,7 @@ from gortho.report.svg import BLUE, GREY, INK, MARKERS, ORANGE, SERIES, decades,
 from gortho.report.words import number, shorten, with_interval
 
 MAX_GENERATORS, MAX_POINTS = 10, 2000
-#: Generators of so many variables have numbers in their cells, unless they are below this share of the largest.
+#: Generators of this many variables have numbers in their cells, unless they are below this share of the largest.
 MOST_WRITTEN, NEARLY_NOTHING = 5, 0.005
 #: Characters of a line above a bar.
 LINE = 50

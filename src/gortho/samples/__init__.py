@@ -1,4 +1,4 @@
-"""Data as values, `Samples` and their `Frame`; reading files, checking arrays at the door, writing predictions."""
+"""Data as values, `Samples` and their `Frame`; reading files, checking input, writing predictions."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

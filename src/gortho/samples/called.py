@@ -1,4 +1,4 @@
-"""`Labels`: what the target, the vectors and the scalars of samples are called, for formulas."""
+"""`Labels`: names of the target, the vectors and the scalars of samples, for formulas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of arrays: is every value a usable number, and what should the user know about them."""
+"""Checks of arrays: whether every value is a usable number, and notes for the user."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ BLOCK = 2_000_000
 #: Pieces that a first look is taken at.
 LOOKED_AT = 16
 
-#: Gives blocks of so many rows, or of a size that it chooses, as float64.
+#: Gives blocks of this many rows, or of a size that it chooses, as float64.
 Reader = Callable[[int | None], Iterator[np.ndarray]]
 
 

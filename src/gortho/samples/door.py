@@ -1,4 +1,4 @@
-"""The door: what users hand to a discovery becomes `Samples`, or it is said why not."""
+"""The entry to a discovery: what users pass becomes `Samples`, or an error says why not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIN_SAMPLES = 20
 MANY_POINTS = 40
 #: What varies by less than this share of its size is constant.
 CONSTANT = 1e-12
-#: Rows that the rank of the inputs is told from.
+#: Rows from which the rank of the inputs is computed.
 RANK_ROWS = 20_000
 
 

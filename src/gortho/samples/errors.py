@@ -1,4 +1,4 @@
-"""What can be wrong with data, and how it is said."""
+"""Errors about data, and how they are worded."""
 
 from __future__ import annotations
 

@@ -17,10 +17,10 @@ RANK_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """z = Wx with E[zzᵀ] = I over all vectors of all samples, its axes fixed by the samples themselves.
+    """z = Wx with E[zzᵀ] = I over all vectors of all samples, with axes determined by the samples themselves.
 
-    Other units for x, x → Tx with any invertible T, give the same z. Second moments fix W up to a rotation; the axes
-    are those along which fourth moments E[|z|² zzᵀ] are extreme, their signs those of E[|z|² z] (M18).
+    Other units for x, x → Tx with any invertible T, give the same z. Second moments determine W up to a rotation;
+    the axes are those along which fourth moments E[|z|² zzᵀ] are extreme, with the signs of E[|z|² z] (M18).
 
     >>> g = torch.Generator().manual_seed(0)
     >>> x = torch.randn(500, 1, 3, dtype=torch.float64, generator=g) * torch.tensor([1.0, 40.0, 0.05])
@@ -53,7 +53,7 @@ class Frame:
 
     @classmethod
     def of_moments(cls, second: Tensor) -> Frame:
-        """The frame of given second moments E[xxᵀ], where the samples themselves are out of reach."""
+        """The frame of given second moments E[xxᵀ], if the samples themselves are not available."""
         unit = second.diagonal().sqrt()
         unit = torch.where(unit > 0, unit, 1.0)
         return cls(_whitener(second / unit[:, None] / unit) / unit)
@@ -75,7 +75,7 @@ class Frame:
         return unit_form((A_w + A_w.mT) / 2)
 
     def form_out(self, A_w: Tensor, names: Sequence[str] | None = None) -> QuadraticForm:
-        """A form of z as a form of x: WᵀA_wW. What counts as zero is told here, where units do not matter."""
+        """A form of z as a form of x: WᵀA_wW. Zeros are decided in the frame, where units do not matter."""
         A = self.W.mT @ A_w @ self.W
         A = (A + A.mT) / 2
         values = torch.linalg.eigvalsh(A_w).abs()
@@ -85,7 +85,7 @@ class Frame:
         return QuadraticForm(A, names, between if zero else min(ZERO_TOLERANCE, between))
 
     def distance(self, one: QuadraticForm | Tensor, other: QuadraticForm | Tensor) -> float:
-        """Frobenius distance of the unit matrices in this frame, the nearer of both signs (M18)."""
+        """Frobenius distance of the normalised matrices in this frame, minimal over both signs (M18)."""
         return form_distance(self.form_in(one), self.form_in(other))
 
 
@@ -95,7 +95,7 @@ def unit_form(A: Tensor) -> Tensor:
 
 
 def form_distance(one: Tensor, other: Tensor) -> float:
-    """Frobenius distance of A/‖A‖ and B/‖B‖ with the nearer of both signs: 0 to √2 (M18).
+    """Frobenius distance of A/‖A‖ and B/‖B‖, minimal over both signs: 0 to √2 (M18).
 
     >>> form_distance(torch.eye(3), -5 * torch.eye(3))
     0.0
@@ -105,7 +105,7 @@ def form_distance(one: Tensor, other: Tensor) -> float:
 
 
 def _whitener(second: Tensor) -> Tensor:
-    """W with W S Wᵀ = I for second moments S; directions that do not vary stay as small as they are."""
+    """W with W S Wᵀ = I for second moments S; directions without variation stay small."""
     values, Q = torch.linalg.eigh(second)
     floor = RANK_TOLERANCE**2 * values[-1].clamp_min(1e-300)
     return (Q / values.clamp_min(floor).sqrt()).mT

@@ -1,4 +1,4 @@
-"""Kinds of files, told by their suffix, once their first bytes agree with it."""
+"""Kinds of files, recognised by their suffix, and checked against their first bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels of classes: each class gets a number, so that all else sees numbers only; in files, as they are read."""
+"""Labels of classes: each class gets a number, so that everything else sees numbers; in files, while they are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`look`: what a file holds, before anyone says what is what."""
+"""`look`: what a file contains, before its columns are assigned to x and y."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .suspects import LEAST_ROWS, looks_like
 from .tables import INDEX, TARGET, check_header
 from .text import DECIMAL_COMMA, READABLE, count_rows
 
-#: Rows that kinds and ranges of columns are told from.
+#: Rows from which kinds and ranges of columns are determined.
 LOOKED_AT = 10_000
 #: Values that are shown of a column that holds no numbers, and characters of each.
 EXAMPLES, SHORT = 3, 24

@@ -1,4 +1,4 @@
-"""How many rows may be read, and which ones when that is not all of them."""
+"""How many rows may be read, and which ones if not all."""
 
 from __future__ import annotations
 

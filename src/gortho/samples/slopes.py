@@ -14,7 +14,7 @@ LEAST_POINTS = 5
 STIFFNESS = (-16.0, 3.0, 1.0)
 #: Random vectors that a trace comes from; of as many points or fewer it is exact.
 PROBES = 64
-#: Degrees of freedom count so many times, as is usual: else few points are now and then hardly smoothed at all.
+#: Degrees of freedom count this many times, as is usual: else few points are now and then hardly smoothed at all.
 DEARER = 1.4
 #: What stands for zero in logarithms.
 TINY = 1e-300
@@ -31,12 +31,12 @@ class Derivatives(NamedTuple):
 
 
 def derivatives(x: Any, t: Any, by: Any = None, seed: int = 0) -> Derivatives:
-    """Slopes of trajectories x(t), rows in any order; `by` tells which trajectory a row belongs to.
+    """Slopes of trajectories x(t), with rows in any order; `by` is the trajectory of each row.
 
-    Each coordinate of each trajectory is smoothed by a cubic spline, as much as generalised cross-validation says. The
-    noise is estimated from neighbours (what a straight line between them misses); errors of the slopes are their
+    Each coordinate of each trajectory is smoothed by a cubic spline, chosen by generalised cross-validation. The
+    noise is estimated from neighbours (deviations from a straight line between them); errors of the slopes are their
     spread when the spline is fitted again to the smooth curve with fresh noise of that size. They do not include the
-    distortion by smoothing. Pass the results on as ``discover(d.x, d.slopes, "vector", y_error=d.errors)``.
+    bias of smoothing. Pass the results on as ``discover(d.x, d.slopes, "vector", y_error=d.errors)``.
 
     >>> t = np.linspace(0, 3, 60)
     >>> d = derivatives(np.stack([np.cos(t), np.sin(t)], axis=1), t)
@@ -87,8 +87,8 @@ def _smoothed(t: np.ndarray, x: np.ndarray, rng: np.random.Generator) -> tuple[n
 def _stiffness(t: np.ndarray, x: np.ndarray) -> float:
     """The weight of the curvature that generalised cross-validation prefers, for times from 0 to 1.
 
-    scipy finds it too, but does not tell it, and takes seconds for thousands of points: its trace is exact. Here that
-    of many points comes from random vectors.
+    scipy computes it too, but does not return it, and takes seconds for thousands of points, because its trace is
+    exact. Here the trace of many points is estimated with random vectors.
     """
     from scipy.interpolate import make_smoothing_spline
     from scipy.optimize import minimize_scalar
@@ -114,7 +114,7 @@ def _stiffness(t: np.ndarray, x: np.ndarray) -> float:
 
 
 def _noise(t: np.ndarray, x: np.ndarray) -> float:
-    """Standard deviation of the noise: what straight lines between the neighbours of each point miss."""
+    """Standard deviation of the noise, from deviations of points from the line between their neighbours."""
     left = (t[2:] - t[1:-1]) / (t[2:] - t[:-2])
     missed = left * x[:-2] + (1 - left) * x[2:] - x[1:-1]
     return float(np.sqrt(np.mean(np.square(missed) / (1 + left**2 + (1 - left) ** 2))))

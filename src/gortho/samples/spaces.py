@@ -1,4 +1,4 @@
-"""Vectors of several kinds, of different dimension, as one array: shorter ones are filled up with zeros (M17)."""
+"""Vectors of several kinds, of different dimension, as one array: shorter ones are padded with zeros (M17)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One pass over samples of any number: `Totals` of what adds up, and a random sample of bounded size."""
+"""One pass over any number of samples: `Totals` (sums and ranges), and a random sample of bounded size."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ from .errors import DataError
 EXACT = 2.0**53
 #: Fewer rows than this tell nothing about a column.
 LEAST_ROWS = 20
-#: A column with at most so many values, each in so many rows on average, may be a category.
+#: A column with at most this many values, each in this many rows on average, may be a category.
 VALUES, ROWS_EACH = 20, 5
-#: Numbers so many median deviations from the median are far from the others.
+#: Numbers this many median deviations from the median are far from the others.
 FAR = 10.0
 #: Ranges of whole numbers that clocks and calendars write: years, seconds and milliseconds since 1970.
 CLOCKS = {

@@ -1,4 +1,4 @@
-"""Tables of text, .csv and .tsv, plain or compressed: found out how they are written, and read block by block."""
+"""Text tables, .csv and .tsv, plain or compressed: their format is detected, and they are read block by block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Samples`: data as one frozen value, from the door to the report."""
+"""`Samples`: the data as one immutable value, from input to report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCALAR = Scalar()
 
 
 def power_of_two(values: Tensor) -> float:
-    """The largest power of two that is no larger than the largest entry; 1 where all are zero.
+    """The largest power of two that is not larger than the largest entry; 1 if all are zero.
 
     >>> power_of_two(torch.tensor([0.3, -5.0]))
     4.0
@@ -41,14 +41,14 @@ class Samples:
         x: vectors ``(N, p, n)``.
         y: targets ``(N, *rep.shape(n))``.
         rep: how the targets transform.
-        point_scalars, sample_scalars: quantities that no group changes, ``(N, p, s)`` and ``(N, s)``, or None.
+        point_scalars, sample_scalars: invariant quantities, ``(N, p, s)`` and ``(N, s)``, or None.
         weights: sample weights ``(N,)``, mean one, or None if all are equal.
-        noise: standard errors of the targets ``(N,)``, in the units of y, where they are known.
+        noise: standard errors of the targets ``(N,)``, in the units of y, if known.
         mask: which points of a set exist ``(N, p)``, or None if all do.
         set_like: the points of a sample have no order.
         names: names of the n coordinates.
-        classes: the classes that the columns of y are the indicators of, where y are labels.
-        labels: what target, vectors and scalars are called, in formulas.
+        classes: for labels, the classes of which the columns of y are indicators.
+        labels: names of target, vectors and scalars in formulas.
 
     >>> samples = Samples(torch.randn(10, 2, 3), torch.randn(10))
     >>> len(samples), samples.points, samples.n, len(samples.rows(slice(0, 4)))
@@ -85,7 +85,7 @@ class Samples:
 
     @property
     def points(self) -> int:
-        """Vectors in a sample."""
+        """Number of vectors in a sample."""
         return self.x.shape[1]
 
     @property
@@ -105,7 +105,7 @@ class Samples:
 
     @property
     def units(self) -> tuple[float, float]:
-        """The sizes of x and of y as powers of two: what is divided by them has squares that stay in range.
+        """The sizes of x and of y as powers of two; after division by them, squares stay in range.
 
         >>> Samples(1e200 * torch.ones(2, 1, 2).double(), torch.ones(2)).units == (2.0**664, 1.0)
         True
@@ -114,15 +114,15 @@ class Samples:
 
     @property
     def each_weight(self) -> Tensor:
-        """The weights ``(N,)``, ones where all are equal."""
+        """The weights ``(N,)``; ones if all are equal."""
         return torch.ones(len(self), dtype=self.y.dtype) if self.weights is None else self.weights
 
     def by_weight(self, values: Tensor) -> Tensor:
-        """Values ``(N,)`` of the samples times their weights, where they have any."""
+        """Values ``(N,)`` of the samples times their weights, if any."""
         return values if self.weights is None else values * self.weights
 
     def bootstrapped(self, generator: torch.Generator) -> Samples:
-        """The same samples with random weights, of an exponential distribution, beside their own."""
+        """The same samples, with their weights multiplied by exponentially distributed random ones."""
         drawn = -torch.rand(len(self), dtype=torch.float64, generator=generator).clamp_min(1e-12).log()
         return replace(self, weights=self.by_weight(drawn))
 
@@ -132,7 +132,7 @@ class Samples:
         return replace(self, x=self.x / x_unit, y=self.y / y_unit, noise=noise)
 
     def network_options(self) -> dict[str, Any]:
-        """What a network must be told to take these samples."""
+        """Options with which a network accepts these samples."""
         counts = [0 if s is None else s.shape[-1] for s in self.scalars]
         return {
             "points": self.points,
@@ -142,7 +142,7 @@ class Samples:
         }
 
     def labels_in_full(self, directions: int = 0) -> Labels:
-        """All names, plain ones where none were given; so many fixed directions come after the vectors."""
+        """All names, default ones if none were given; names of fixed directions follow those of the vectors."""
         o = self.network_options()
         return self.labels.full(self.names, self.points, o["point_scalars"], o["sample_scalars"], directions)
 
@@ -177,7 +177,7 @@ class Samples:
         return replace(self, y=y, rep=self.rep if rep is None else rep)
 
     def indicators(self) -> Samples:
-        """Labels as numbers to regress on: of two classes, the indicator of the second; numbers as they are."""
+        """Labels as numbers for regression: for two classes, the indicator of the second; numbers are unchanged."""
         return self.with_targets(self.y[:, 1], SCALAR) if len(self.classes) == 2 else self
 
     def in_frame(self, frame: Frame) -> Samples:

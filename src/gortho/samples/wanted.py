@@ -1,4 +1,4 @@
-"""`Wanted`: which columns or arrays of a file are what, and how their numbers become samples."""
+"""`Wanted`: the roles of the columns or arrays of a file, and how their numbers become samples."""
 
 from __future__ import annotations
 

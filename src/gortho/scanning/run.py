@@ -41,20 +41,20 @@ def scan(
     """Try every numeric column of a file as the target of the same vectors, or every file of a folder.
 
     Args:
-        path: a file, or a folder each file of which is a target.
+        path: a file, or a folder in which each file is a target.
         x: the columns of the vectors, as in `gortho.survey`.
         targets: columns to try, ``"E,T:p"``; lists of columns, or groups between semicolons, for outputs of several
             numbers. By default all numeric columns without another role, except constants, row numbers and dates.
         out: folder for ``rows.jsonl``, ``table.csv``, ``table.html`` and ``reports``. Rows are saved as they
-            come: the same call continues where it was stopped.
+            are done: the same call continues where it stopped.
         workers: number of processes; by default the number of cores.
         client: a `dask.distributed.Client`, whose workers read the files by the same paths. Other backends of joblib
             work within ``joblib.parallel_config(...)``.
-        reports: whether each target gets the page that `Discovery.to_html` writes.
+        reports: whether to write a report for each target, as `Discovery.to_html` does.
         retry: whether targets that ended with an error are tried again.
         seed: seed of each search. The table is the same for any number of workers.
         settings: size of each search.
-        progress: called with the rows done, all targets, and the last row.
+        progress: called with the number of rows done, the number of targets, and the last row.
         options: of `gortho.survey` (points, output, scalars, weight, y_error, dropna, …) and of `gortho.discover`
             (errors, tolerance, look_for, time_budget, …), for each target. In y_error, ``{}`` stands for the target.
 
@@ -114,7 +114,7 @@ def _workers(workers: int | None, client: Any) -> int:
 
 @contextmanager
 def _backend(client: Any) -> Iterator[None]:
-    """Within: joblib's pools are those of a Dask cluster, where there is one."""
+    """A context in which joblib uses the Dask cluster, if there is one."""
     if client is None:
         yield
         return
@@ -127,7 +127,7 @@ def _backend(client: Any) -> Iterator[None]:
 def _done(
     log: Log | None, keys: dict[str, str], folder: Path | None, reports: bool, retry: bool
 ) -> dict[str, Row]:
-    """The rows that an earlier scan has left, by their targets."""
+    """The rows of an earlier scan, by target."""
     if log is None or folder is None:
         return {}
     kept = log.rows()
@@ -144,7 +144,7 @@ def _done(
 
 
 def _page_names(targets: Sequence[Target]) -> dict[str, str]:
-    """A name of a file for each target's report, no two alike on any system."""
+    """A file name for each target's report, unique on any system."""
     names: dict[str, str] = {}
     for target in targets:
         stem = re.sub(r"[^\w.+-]+", "_", target.name)[:80]
@@ -163,7 +163,7 @@ def _answers(
     page: bool,
     workers: int,
 ) -> Iterator[Answered]:
-    """The answers as they come. A worker that dies, of memory for example, does not take the other targets along."""
+    """The answers as they arrive. A worker that dies, for lack of memory for example, does not affect other targets."""
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     from gortho.discovery.workers import as_done
@@ -206,7 +206,7 @@ def _keep(one: Answered, log: Log | None, folder: Path | None, pages: dict[str, 
 
 
 def _table(rows: dict[str, Row], chosen: Targets, path: Path, folder: Path | None) -> Scan:
-    """The table of the rows there are, written where there is a place for it."""
+    """The table of the rows so far, written to the folder if there is one."""
     found = Scan.of(
         rows.values(), left_out=chosen.left_out, source=path.name, folder=folder, wanted=len(chosen.all)
     )

@@ -1,4 +1,4 @@
-"""`Scan`: the rows in their order, as text, data frame, CSV and HTML; how many of the answers to expect wrong."""
+"""`Scan`: the rows in their order, as text, data frame, CSV and HTML; how many answers to expect to be wrong."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ LAW, LINE = 60, 120
 
 @dataclass(frozen=True)
 class Scan:
-    """What a scan found.
+    """The result of a scan.
 
     Attributes:
-        rows: one for each target: FOUND first, then NONE, UNDERDETERMINED and ERROR; the surest first.
+        rows: one for each target: FOUND first, then NONE, UNDERDETERMINED and ERROR; by falling confidence.
         left_out: columns or files that were not tried, with the reason.
         source: the file or folder.
-        folder: where the table is written; None if it is not.
-        wanted: how many targets there are; more than rows where the scan was interrupted.
+        folder: where the table is written; None if it is not written.
+        wanted: number of targets; more than rows if the scan was interrupted.
     """
 
     rows: tuple[Row, ...]
@@ -60,7 +60,7 @@ class Scan:
 
     @property
     def expected_wrong(self) -> float:
-        """How many of the FOUND to expect wrong, by their confidences: the sum of 1 - confidence."""
+        """Expected number of wrong answers among the FOUND: the sum of 1 - confidence."""
         return sum(1 - row.confidence for row in self.rows if row.verdict == "FOUND")
 
     def doubt(self) -> str:
@@ -113,6 +113,6 @@ class Scan:
 
 
 def _place(row: Row) -> tuple[Any, ...]:
-    """Where a row stands: by verdict, confidence, error and name."""
+    """Sort key of a row: verdict, confidence, error and name."""
     error = float("inf") if row.error is None else row.error
     return ORDER.index(row.verdict), -row.confidence, error, row.target

@@ -1,6 +1,6 @@
-"""Training of equivariant networks: units, a convex start, the loop, a finish of second order.
+"""Training of equivariant networks: units, a convex start, the loop, a second-order finish.
 
-Hand `fit` a Lightning `Fabric` with more devices and the same code runs there. Every process takes its share of each
+Pass `fit` a Lightning `Fabric` with more devices, and the same code runs there. Every process takes its part of each
 batch, so the gradient does not depend on how many processes there are.
 """
 
@@ -37,7 +37,7 @@ def split_indices(samples: int, validation: float, seed: int) -> tuple[Tensor, T
 
 
 def check_data(net: EquivariantNet, x: Any, y: Any, scalars: tuple[Any, Any], weights: Any = None) -> Samples:
-    """Read a whole data set as tensors of the network's dtype, or say what is wrong with it."""
+    """Convert a whole data set to tensors of the network's dtype, or raise an error that says what is wrong."""
     like = net.x_scale
     read: dict[str, Tensor | None] = {}
     given = {"x": x, "y": y, "point_scalars": scalars[0], "sample_scalars": scalars[1], "weights": weights}
@@ -99,16 +99,16 @@ def fit(
 
     Args:
         net: an equivariant network; its form is trained too if it is a `LearnableForm`.
-        x, y: samples, ``(N, p, n)`` or ``(N, n)``, and targets ``(N, *output shape)``; scalars as the network takes.
+        x, y: samples, ``(N, p, n)`` or ``(N, n)``, and targets ``(N, *output shape)``; scalars as the network expects.
             Or x alone, a `gortho.Samples`.
         weights: sample weights ``(N,)``.
-        validation: share held out at random, samples, or a tuple (x, y, point_scalars, sample_scalars).
-        loss: of (prediction, target, weights); by default squared error in units of the target's scale.
+        validation: fraction held out at random, samples, or a tuple (x, y, point_scalars, sample_scalars).
+        loss: function of (prediction, target, weights); by default squared error in units of the target's scale.
         calibrate: fit the network's units to the training data first.
         convex: with a known form, look for a short polynomial by least squares first.
         lr, form_lr: peak learning rates of the weights and of the form (three times ``lr`` by default).
         patience: stop after this many epochs without a better validation loss.
-        stop: asked between epochs and second-order steps; training ends when it says so, as if interrupted.
+        stop: called between epochs and second-order steps; training ends if it returns True, as if interrupted.
         polish: number of full-batch L-BFGS steps in float64 at the end, which gain orders of magnitude on clean
             data; kept only as long as the validation loss improves. One process only.
         checkpoint: file (.safetensors) written after each epoch and resumed from if it exists.
@@ -170,7 +170,7 @@ def fit(
 def _parts(
     net: EquivariantNet, x: Any, y: Any, scalars: tuple[Any, Any], weights: Any, validation: Any, seed: int
 ) -> tuple[Samples, Samples]:
-    """Training and validation samples, from what a caller handed in."""
+    """Training and validation samples, from the arguments of `fit`."""
     dtype = net.x_scale.dtype
     data = x.to(dtype) if isinstance(x, Samples) else check_data(net, x, y, scalars, weights)
     if isinstance(validation, Samples):
@@ -188,7 +188,7 @@ def _parts(
 def _groups(
     net: EquivariantNet, lr: float, form_lr: float | None, weight_decay: float
 ) -> list[dict[str, Any]]:
-    """Parameters with their peak learning rates: weights, and a form that is learnt."""
+    """Parameters with their peak learning rates: weights, and a learnt form."""
     form = list(net.form.parameters()) if isinstance(net.form, LearnableForm) else []
     ids = {id(p) for p in form}
     rest = [p for p in net.parameters() if id(p) not in ids]

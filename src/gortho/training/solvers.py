@@ -20,7 +20,7 @@ from gortho.samples.values import Samples
 #: A loss of predictions, targets, and weights of the samples (None: all count alike).
 Loss = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
-#: Least squares are solved directly as long as their matrix has no more entries than this, and so many columns.
+#: Least squares are solved directly as long as their matrix has no more entries than this, and this many columns.
 LEAST_SQUARES_ENTRIES = 4_000_000
 LEAST_SQUARES_COLUMNS = 1_000
 #: Ridges to choose from on validation data, relative to the largest singular value.
@@ -31,7 +31,7 @@ WORTH = 0.8
 NOTABLE = 0.99
 #: Samples that a loss is computed of at once: they fit into memory.
 AT_ONCE = 8192
-#: Second-order steps look at so many samples at most: beyond, each step costs more than it gains.
+#: Second-order steps look at this many samples at most: beyond, each step costs more than it gains.
 POLISH_SAMPLES = 10_000
 #: A validation loss below this, in units of the target's variance, is rounding: there is nothing left to learn.
 EXACT = {torch.float32: 1e-13, torch.float64: 1e-20}

@@ -1,4 +1,4 @@
-"""What is said of a wider symmetry that holds: its numbers in the given coordinates, errors, readings (M15-M17)."""
+"""The answer for a wider symmetry that holds: its numbers in the given coordinates, errors, readings (M15-M17)."""
 
 from __future__ import annotations
 

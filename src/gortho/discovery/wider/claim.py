@@ -1,4 +1,4 @@
-"""`Claim`: what is claimed of a law beside O(A) of one form, and its unknowns as one vector θ (M15, M16, M17)."""
+"""`Claim`: a symmetry to test other than O(A) of one form, and its unknowns as one vector θ (M15, M16, M17)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which wider symmetries there are to try, and what of them can be known (M15, M16, M17)."""
+"""Which wider symmetries to try, and what can be determined about them (M15, M16, M17)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from gortho.samples.values import Samples
 
 #: What may be looked for.
 LOOK_FOR = ("O", "SO", "direction", "origin", "spaces", "skew")
-#: Handed outputs have at most so many components of all products of vectors, metric and volume: more take minutes.
+#: Handed outputs have at most this many components of all products of vectors, metric and volume: more take minutes.
 MOST_COMPONENTS = 400
-#: Kinds are told apart by trying where there are at most so many vectors.
+#: Splits of the vectors into two kinds are tried for at most this many vectors.
 MOST_OF_KINDS = 3
 #: Fixed directions, at most.
 MOST_DIRECTIONS = 2

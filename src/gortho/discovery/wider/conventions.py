@@ -1,4 +1,4 @@
-"""What a direction b leaves open of the form is chosen by convention, and has no error (M16)."""
+"""Along a direction b the form is undetermined: that part is chosen by convention, and has no error (M16)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Claims wider than O(A), and linear families of predictors for them (M12, M15, M16, M17).
 
 The unknowns of a claim are numbers θ: one form or several, a skew form, fixed directions, an origin, all in the frame.
-For given θ the best predictor is a linear solve, as for a form alone: directions are vectors beside those of a sample,
-the origin is subtracted, vectors of different kinds have no inner products, and handed outputs have odd terms besides.
+For given θ the best predictor is a linear solve, as for a form alone: directions are further vectors of a
+sample, the origin is subtracted, vectors of different kinds have no inner products, and handed outputs also have odd
+terms.
 """
 
 from __future__ import annotations

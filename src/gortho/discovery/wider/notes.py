@@ -1,4 +1,4 @@
-"""What else the data shows: that only differences of vectors matter (M16)."""
+"""A note if only differences of vectors matter (M16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other ways to say the same of a handed law: what would have to be axial for mirrors to be allowed (M15)."""
+"""Equivalent readings of a handed law: which vectors would have to be axial for mirrors to be allowed (M15)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gortho.discovery.wider.projection import WideProjection
 from gortho.discovery.wider.search import LAST_LOOKS, End, projection
 from gortho.samples.values import Samples
 
-#: Readings that are told, at most.
+#: Readings that are reported, at most.
 READINGS = 3
 
 

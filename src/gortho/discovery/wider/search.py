@@ -39,14 +39,14 @@ LAST_LOOKS: tuple[Look, ...] = ((LAST, 0.1, 8, 2), (LAST, 0.03, 10, 2))
 #: Where weights that no few samples rule lead to a θ that lowers the criterion to this share, it is gone on from, so
 #: many times.
 TAMED, FARTHER = 4, 0.7
-#: Forms to try in one space while those of others stay; of each signature so many are refined, in a first look and for
-#: the claims that are left.
+#: Forms to try in one space while those of others stay; of each signature this many are refined, in a first look and
+#: for the remaining claims.
 IN_SPACE, FEW_REFINED, MANY_REFINED = 24, 2, 12
 #: Starts from which polynomials are tried.
 POLYNOMIAL_STARTS = 3
 #: Steps of a refit, and how many standard errors from the end of the search it starts: what is open, must show.
 WIDE_STEPS, WIDE_SHAKE = 4, 1.0
-#: Rounds of the looks end where a start leaves more than so many times the best one's criterion.
+#: Rounds of the looks end where a start leaves more than this many times the best one's criterion.
 HOPELESS = 5.0
 #: So far from the best of other claims, after steps with the smallest family, no larger one is tried.
 GIVEN_UP = 20.0

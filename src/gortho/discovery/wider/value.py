@@ -1,4 +1,4 @@
-"""What a discovery says of a symmetry other than O(A), as one printable value."""
+"""What a discovery says about a symmetry other than O(A), as one printable value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Symmetries other than O(A): tried where O(A) fails, and accepted only by twins of their own (M13, M15-M17)."""
+"""Symmetries other than O(A): tried if O(A) fails, and accepted only after comparison with twins (M13, M15-M17)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from gortho.symmetry import Symmetry
 LOOKED = 0.6
 #: Claims that are searched for to the end, and of these how many are put to the test of twins.
 CLAIMS, TESTED = 3, 2
-#: A claim whose family leaves so many times more than the best free model is not put to the test.
+#: A claim whose family leaves this many times more than the best free model is not put to the test.
 FAR_WORSE = 10.0
 #: Where a claim leaves less than this share of what the best free model does, smaller groups are not tried; nothing
 #: else is beside a skew form.
@@ -64,7 +64,7 @@ TRUSTED = 0.01
 HELPS = 0.7
 #: Of a time budget, this share may be spent before wider symmetries are begun with.
 ROOM = 0.5
-#: An origin within so many standard errors of zero is none.
+#: An origin within this many standard errors of zero is none.
 ORIGIN_ERRORS = 3.0
 ABOUT_ZERO = "It may as well be zero, so that this is O(A); a few samples may make it look better."
 NO_TIME = "the time budget leaves no room to look for symmetries other than O(A)"

@@ -29,7 +29,7 @@ from gortho.training import fit
 
 #: Eigenvalues of CᵀC, squares of the constraints' singular values, below this share of the largest count as zero.
 NULL = 1e-9
-#: Bilinear maps are solved for up to so many indices in all: n⁴ unknowns.
+#: Bilinear maps are solved for up to this many indices in all: n⁴ unknowns.
 MOST_INDICES = 4
 #: Share of the bilinear map in a layer, as published.
 BILINEAR = 0.1

@@ -64,18 +64,18 @@ def _orbits(rows: Sequence[Row]) -> str:
 
 HOW = """Every method gets the same {samples:,} samples; test samples are {tests:,} further ones. *Told* are networks
 that are given the form, *wrong* those given one with the same axes and another group: O(4) for O(2,2) and O(1,3),
-O(1,2) and O(1,4) for O(3) and O(5). They show what knowing the group is worth, and what a wrong guess costs; ours
-without being told is in regression.md and public.md. EMLP is a small network of ours after its paper, not the authors'
-code; its published figures are in public.md. LIG finds flows, and no form of its own: d_PA is that of the linear parts
-of its fields, its predictor is the MLP, and it is told how outputs transform. The equivariance error is that under the
+O(1,2) and O(1,4) for O(3) and O(5). They show what knowing the group is worth, and what a wrong guess costs; results
+without the group are in regression.md and public.md. EMLP is our own small network after its paper, not the authors'
+code; its published results are in public.md. LIG finds flows, and no form of its own: d_PA is that of the linear parts
+of its fields, its predictor is the MLP, and it is given how outputs transform. The equivariance error is that under the
 *true* group. Values are mean ± standard deviation over seeds."""
 
-ORBITS = """BNN learns from orbits, which samples of a law do not come in. It was *told* the true group: samples, each
-as one long signal, were moved by random elements of it. Where its bispectrum is invariant and complete there is no
-spread within orbits, the nearest neighbour of every held-out signal lies in its own orbit, and columns multiply to
-columns. Bispectra have length one, so independent ones are √2 apart. The same network on cyclic shifts of the same
-samples, a group of its own kind, stands beside. The tables above have no row of it: it neither predicts nor has
-generators or a form."""
+ORBITS = """BNN learns from orbits, but samples of a law have none. So it was *given* the true group: samples, each
+as one long signal, were moved by random elements of it. If its bispectrum is invariant and complete, there is no
+spread within orbits, the nearest neighbour of every held-out signal lies in its own orbit, and products of columns are
+columns. Bispectra have length one, so independent ones are √2 apart. For comparison, the same network was trained on
+cyclic shifts of the same samples, a group that suits it. The tables above have no row for it: it neither predicts nor
+has generators or a form."""
 
 
 def page(rows: Sequence[Row], out: Path, command: str) -> None:

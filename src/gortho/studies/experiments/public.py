@@ -55,16 +55,16 @@ def page(rows: Sequence[Row], out: Path, command: str) -> None:
     """public.md, .csv and .png."""
     sizes = sorted({row["samples"] for row in rows})
     parts = [
-        "Test MSE of the three tasks of the EMLP tables against the number of samples. EMLP and CGENN are told the "
-        "group and see the standard frame; their figures are the published ones (CGENN's: validation error). Ours are "
-        "not told it: the form is discovered in a random frame x → Mx of condition 4, from the same n samples that "
-        "train the predictor, with no further validation set; so is the paper's own form, at two sizes. Predictions "
-        "are taken back to the standard frame before the error is measured on 5,000 test samples. Inertia and "
+        "Test MSE of the three tasks of the EMLP tables against the number of samples. EMLP and CGENN know the group "
+        "and see the standard frame; their numbers are the published ones (CGENN's: validation error). gortho does "
+        "not know it: the form is discovered in a random frame x → Mx of condition 4, from the same n samples that "
+        "train the predictor, without a further validation set; so is the paper's own form, at two sizes. Predictions "
+        "are transformed back to the standard frame before the error is measured on 5,000 test samples. Inertia and "
         "Particle are short polynomials of invariants, which least squares find to rounding once there are enough "
-        "samples; O5 is not, but has a short formula, which predicts where it is found to be exact; elsewhere single "
-        "test points beyond the range of the training samples make up most of the error. *Form told* is "
-        "`EquivariantRegressor` with the true form, as EMLP is told the group. Mean ± standard "
-        "deviation over five seeds, others for each method; medians below."
+        "samples; O5 is not, but has a short formula, which is the predictor if it is found to be exact; otherwise "
+        "single test points beyond the range of the training samples make up most of the error. *Form told* is "
+        "`EquivariantRegressor` with the true form, as EMLP knows the group. Mean ± standard deviation over five "
+        "seeds, different for each method; medians below."
     ]
     plt = pyplot()
     figure, axes = plt.subplots(1, len(TASKS), figsize=(11.5, 3.9), layout="constrained")

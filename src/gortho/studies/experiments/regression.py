@@ -128,7 +128,7 @@ def regression_page(rows: Sequence[Row], out: Path, command: str) -> None:
 
 
 BOUND = """*Bound* is the Cramér-Rao bound on the mean d_PA: what the best unbiased estimate has on the same samples if
-it is told that the law is c₁ x xᵀA + c₂ q(x) x xᵀA, and has to find A, c₁ and c₂. *Ratio* is d_PA in units of it, seed
+it is given that the law is c₁ x xᵀA + c₂ q(x) x xᵀA, and has to find A, c₁ and c₂. *Ratio* is d_PA in units of it, seed
 by seed; single seeds may lie below one. Methods that find no form have none."""
 
 

@@ -230,7 +230,7 @@ def train(
 
 
 def pick_device(name: str | None) -> torch.device:
-    """The CPU, or this process's GPU; without a name the GPU where there is one."""
+    """The CPU, or this process's GPU; by default the GPU, if there is one."""
     import torch
 
     from gortho.training.processes import local_device
@@ -241,7 +241,7 @@ def pick_device(name: str | None) -> torch.device:
 
 
 def _shares(text: str) -> tuple[float, float, float]:
-    """Shares from "60,20,20", made to add up to one."""
+    """Fractions from "60,20,20", normalised to add up to one."""
     try:
         train, validation, test = (float(part) for part in text.split(","))
         total = train + validation + test

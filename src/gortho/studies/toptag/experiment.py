@@ -35,7 +35,7 @@ from gortho.training.checkpoints import Ended, History
 
 KNOWN, GIVEN, UNKNOWN = "gortho, η known", "gortho, η known, beams and time given", "gortho, form unknown"
 MASSLESS, MASSIVE = "massless", "pions and kaons"
-#: Fractions of the jets are validated on the same fraction, at least so many.
+#: Fractions of the jets are validated on the same fraction, at least this many.
 LEAST_VALIDATION = 500
 
 #: Seeds from here on: test results of seed 10 were seen while the rate of a learnt form was being chosen.

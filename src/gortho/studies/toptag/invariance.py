@@ -25,7 +25,7 @@ BOOSTS = (0.5, 1.0, 2.0)
 JETS, TRANSFORMATIONS = 200, 8
 #: Forms farther apart than this have other groups.
 APART = 1e-6
-#: Costs of turning references are told from chance at so many standard errors.
+#: Costs of turning references are told from chance at this many standard errors.
 SIGNIFICANT = 3.0
 
 

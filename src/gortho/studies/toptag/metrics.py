@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 EFFICIENCIES = (0.3, 0.5)
 #: Those at which curves are kept.
 GRID = [round(float(e), 3) for e in np.linspace(0.05, 1.0, 39)]
-#: A rejection is drawn where at least so many background jets pass: beyond, it is chance.
+#: A rejection is drawn where at least this many background jets pass: beyond, it is chance.
 LEAST_PASSED = 5
 
 

@@ -29,7 +29,7 @@ CHUNK = 64
 #: Lengths of bucketed jets are multiples of this.
 LENGTH_STEP = 16
 #: Learning rate of a form in units of that of the weights: m² is a hundredth of E² or less, so a form's entries count
-#: to so many digits. `gortho.studies.toptag.page` says how it was chosen.
+#: to this many digits. `gortho.studies.toptag.page` says how it was chosen.
 FORM_SHARE = 1 / 30
 
 
