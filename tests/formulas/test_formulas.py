@@ -602,3 +602,11 @@ def test_the_law_in_coordinates_has_the_digits_of_its_errors():
     mixed = replace(law, symmetry=Symmetry(QuadraticForm([[2.0, 0.02], [0.02, 0.5]], ["E", "p"])))
     assert "E·p" in mixed.lines()[-1]
     assert "E·p" not in replace(mixed, form_halves=((0.0, 0.05), (0.05, 0.0))).lines()[-1]
+
+
+def test_no_formula_is_the_law_of_a_form_that_is_kept_only_nearly():
+    term = Term((Monomial((Factor("power", (1,), (1,)),)),), "", 0.5, 0.01)
+    law = Formula("y", (term,), Symmetry(EUCLID), unexplained=2e-3, predictor_unexplained=2e-3)
+    assert str(law).startswith("y =")
+    nearly = replace(law, broken=True)
+    assert str(nearly).startswith("y ≈") and "kept only nearly" in nearly.lines()[1]

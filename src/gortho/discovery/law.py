@@ -73,6 +73,7 @@ def with_formula(
     if found.entry_errors is not None:
         halves = found.interval_factor * found.entry_errors
         formula = replace(formula, form_halves=tuple(map(tuple, halves.tolist())))
+    formula = replace(formula, broken=found.approximate)
     return replace(found, provenance=provenance, formula=formula)
 
 

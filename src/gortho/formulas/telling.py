@@ -39,7 +39,9 @@ def quality(formula: Formula) -> str:
     if formula.holds:
         return f"leaves {compared}"
     kind = "an approximation only"
-    if formula.within and formula.unexplained <= MOST_LEFT:
+    if formula.broken:
+        kind = "an approximation, since the form is kept only nearly"
+    elif formula.within and formula.unexplained <= MOST_LEFT:
         kind = f"an interpolation with {formula.numbers} numbers"
     return f"{kind}: leaves {compared}"
 

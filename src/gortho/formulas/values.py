@@ -214,6 +214,7 @@ class Formula:
         left_out, samples: of so many samples that it could be fitted to, those that are far from it do not count.
         far: of so many held-out samples, those far from formula and predictor are not in the two shares.
         form_halves: half 95 % intervals of the form's entries, where they are known.
+        broken: whether the symmetry is known to be kept only nearly, so that no law can be written with it.
         which: where those that were left out of the fit, and of the shares, stand; "" where that is not known.
 
     >>> from gortho import QuadraticForm
@@ -240,6 +241,7 @@ class Formula:
     far: tuple[int, int] = (0, 0)
     which: tuple[str, str] = ("", "")
     form_halves: tuple[tuple[float, ...], ...] = ()
+    broken: bool = False
 
     @property
     def within(self) -> bool:
@@ -283,11 +285,8 @@ class Formula:
     @property
     def holds(self) -> bool:
         """Whether it may be called the law: as good as a good predictor, and exact, a polynomial, or of few numbers."""
-        return (
-            self.within
-            and self.unexplained <= MOST_LEFT
-            and (self.exact or self.polynomial or self.numbers <= NUMBERS)
-        )
+        short = self.exact or self.polynomial or self.numbers <= NUMBERS
+        return self.within and self.unexplained <= MOST_LEFT and short and not self.broken
 
     @property
     def points(self) -> int:
