@@ -610,3 +610,13 @@ def test_no_formula_is_the_law_of_a_form_that_is_kept_only_nearly():
     assert str(law).startswith("y =")
     nearly = replace(law, broken=True)
     assert str(nearly).startswith("y ≈") and "kept only nearly" in nearly.lines()[1]
+
+
+def test_one_term_that_leaves_digits_is_the_law_of_rounded_data():
+    """The mass of a pair without masses, from rounded momenta: more terms would follow the rounding."""
+    p = 30 * vectors(5, 1500, 2, 3)
+    x = np.concatenate([np.linalg.norm(p, axis=2, keepdims=True), p], axis=2)
+    lowered = x[:, 1] * [1, -1, -1, -1]
+    mass = np.sqrt(2 * (x[:, 0] * lowered).sum(1))
+    law = short_formula(problem(np.round(x, 3), mass, QuadraticForm.minkowski()))
+    assert str(law) == "y = 1.41421 √⟨x1,x2⟩" and law.holds and not law.exact

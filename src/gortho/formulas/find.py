@@ -17,7 +17,7 @@ from gortho.formulas.selection import Squares
 from gortho.formulas.shapes import COST as SHAPED
 from gortho.formulas.shapes import Grid
 from gortho.formulas.usual import far, robust
-from gortho.formulas.values import EXACT, WITHIN, Formula, Term
+from gortho.formulas.values import DIGITS, EXACT, WITHIN, Formula, Term
 from gortho.formulas.writing import TEXT, body
 from gortho.samples.errors import numbered
 from gortho.samples.values import Samples
@@ -32,6 +32,8 @@ CHOICE, FIT = 3_000, 20_000
 SCAN = 1_000
 #: A term stays where its coefficient is at least this many times half of its 95 % interval.
 SURE = 2.0
+#: Terms that are looked at for one that leaves nothing but digits.
+OF_DIGITS = 5
 #: What rounding leaves of a coefficient, as a share of y over the size of its term.
 ROUNDED = 4e-15
 #: A polynomial is taken unless other terms are better by this, in the criterion.
@@ -89,6 +91,9 @@ def _short_formula(problem: Problem) -> Formula | None:
     if formula is None or not (formula.exact or formula.polynomial or len(formula.terms) == 1):
         terms = _with_shapes(plain, _grid(problem, plain.rows), terms)
         formula = _settled(problem, terms, few, whole)
+    one = _of_digits(problem, plain, few) if formula is None or not formula.exact else []
+    if one:
+        formula = _without_doubtful(problem, one, whole)
     if formula is not None and formula.holds:
         return replace(formula, rivals=_rivals(formula, plain))
     choices = [plain]
@@ -100,6 +105,16 @@ def _short_formula(problem: Problem) -> Formula | None:
         return None
     about = min(short, key=lambda formula: formula.unexplained)
     return about if about.unexplained <= about.predictor_unexplained + ABOUT else None
+
+
+def _of_digits(problem: Problem, plain: Choice, rows: Rows) -> list[Term]:
+    """The one term that leaves nothing but digits, if there is one: more terms would follow the rounding of x.
+
+    Of several, one without absolute values is preferred.
+    """
+    best = [plain.pool[i].term for i in np.argsort(-plain.squares.gains(()))[:OF_DIGITS]]
+    fine = [term for term in best if _left(problem, [term], rows) <= DIGITS]
+    return sorted(fine, key=lambda t: any(f.absolute for m in t.monomials for f in m.factors))[:1]
 
 
 def _few(problem: Problem) -> Rows:

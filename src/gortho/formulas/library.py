@@ -130,7 +130,7 @@ def space_of(
     }
     return replace(
         bare,
-        positive=frozenset((w, w) for w in sums if (q.inner(w, w) > 0).all()),
+        positive=frozenset(m for m in [*((w, w) for w in sums), *bare.mixed()] if (q.inner(*m) > 0).all()),
         nonzero=frozenset(k for k in range(q.scalars.shape[1]) if (q.scalars[:, k] != 0).all()),
     )
 
@@ -161,6 +161,9 @@ def functions(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
         found.append(((Factor("log", u, u, absolute=(u, u) not in space.positive),), 2 + cost))
     found += [((space.plain(*m),), 1) for m in mixed]
     found += [((space.plain(*m, 2.0),), 2) for m in mixed]
+    found += [
+        ((space.plain(*m, 0.5),), 2) for m in mixed if m in space.positive
+    ]  # as the mass of a massless pair
     found += [
         ((space.plain(u, v, 3.0),), 3) for u, v in mixed if v.index(1) >= space.points
     ]  # along a direction

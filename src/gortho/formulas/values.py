@@ -17,6 +17,8 @@ from gortho.symmetry import Symmetry
 WITHIN = 1.25
 #: … or this share of the variance, which is rounding …
 EXACT = 1e-10
+#: What one term leaves below this share is digits of x and y, however little more terms leave.
+DIGITS = 1e-8
 #: … if its numbers are known to this share: where they are not, other sums do as well …
 KNOWN = 0.05
 #: … and at most this share: a formula that leaves more is no law, whatever the predictor leaves.
@@ -250,7 +252,7 @@ class Formula:
         A predictor that is no better than the mean is no measure.
         """
         good = WITHIN * self.predictor_unexplained if self.predictor_unexplained < 1 else 0.0
-        return self.unexplained <= max(good, EXACT)
+        return self.unexplained <= max(good, DIGITS if len(self.terms) == 1 else EXACT)
 
     @property
     def exact(self) -> bool:
