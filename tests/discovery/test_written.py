@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+from helpers import normal
 
+import gortho
 from gortho import QuadraticForm
 from gortho.discovery.clock import Clock
 from gortho.discovery.find import FoundForm
@@ -24,6 +26,8 @@ from gortho.samples.door import enter
 from gortho.samples.frame import form_distance, unit_form
 from gortho.studies.tasks import o5
 from gortho.training import predict
+
+QUICK = gortho.Settings(starts=4, generations=1, finalists=2, refits=4, predictor_steps=100)
 
 
 def written_of(x, y, start, seed=0):
@@ -154,3 +158,15 @@ def test_outputs_of_formulas(output, serves):
     x = torch.zeros(5, 2, 3, dtype=torch.float64)
     rep = as_rep(output)
     assert has_formula(Samples(x, torch.zeros(5, *rep.shape(3)), rep=rep)) is serves
+
+
+def test_the_form_of_a_pole_is_that_of_its_formula():
+    """Near a pole the linear family is poor, and with it the form of the search; the formula that it tells is exact."""
+    x = normal(400, 2, 2)
+    M = torch.tensor([[1.0, 0.4], [-0.7, 2.0]], dtype=torch.float64)
+    d = (x[:, 0] - x[:, 1]) @ torch.linalg.inv(M).mT
+    y = (x[:, 0] - x[:, 1]) * d.square().sum(1, keepdim=True) ** -1.5
+    found = gortho.discover(x, y, output="vector", settings=QUICK, look_for="O")
+    truth = QuadraticForm(torch.linalg.inv(M @ M.mT))
+    assert found.form is not None and found.form.algebra_distance(truth) < 1e-12
+    assert found.formula is not None and found.formula.exact

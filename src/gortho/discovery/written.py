@@ -38,7 +38,7 @@ from gortho.symmetry import Symmetry
 from gortho.training import predict
 
 #: A predictor that leaves more than this share of new samples is too far from a law, or noise is.
-CLOSE = 1e-2
+CLOSE = 0.3
 #: Terms are also chosen by predictions for this many samples, this many times: if samples are few, or if the predictor
 #: leaves less than this share.
 TAUGHT, DRAWS, KNOWS = 150, 3, 1e-4
