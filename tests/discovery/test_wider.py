@@ -24,7 +24,7 @@ from gortho.discovery.wider.notes import TRANSLATIONS, translations
 from gortho.discovery.wider.projection import WideProjection
 from gortho.discovery.wider.skew import correlated, hermitian, hermitian_starts
 from gortho.discovery.wider.starts import _correlated_origins, starts_for
-from gortho.discovery.wider.widen import NO_TIME, _about_zero, _rounds, cut_short
+from gortho.discovery.wider.widen import NO_TIME, _about_zero, _rounds, cut_short, wanted
 from gortho.reps import as_rep
 from gortho.samples.called import Labels
 from gortho.samples.door import enter
@@ -566,6 +566,17 @@ def test_only_what_is_asked_for_is_looked_for():
     assert cut_short(left_open, clock) is left_open
 
 
+def test_a_parity_that_was_given_is_looked_for_beside_O():
+    evidence = SimpleNamespace(broken=None, doubtful=lambda tolerance: False, left_over=0.5)
+    denied = SimpleNamespace(evidence=evidence, classes=(), verdict=Verdict.NONE, form=None)
+    vector, odd = as_rep("vector"), as_rep("pseudovector")
+    asked = [
+        Asked.of("O", axial, (), rep, 2, False) for axial, rep in (((), vector), ([1], vector), ((), odd))
+    ]
+    assert [wanted(denied, one, 0.01) for one in asked] == [False, True, True]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("output", "axial", "polar"), [("pseudovector", (), 0.0), ("vector", [1], 0.1)], ids=["output", "input"]
 )
