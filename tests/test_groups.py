@@ -277,3 +277,15 @@ def test_generators_lie_in_planes_of_the_axes(diagonal):
 def test_shapes_in_types_are_checked_while_tests_run():
     with pytest.raises(TypeCheckError, match="reflection"):
         reflection(torch.ones(3, dtype=torch.int64), torch.eye(3))
+
+
+@pytest.mark.parametrize("signs", [(1, 1, 1), (1, -1, 1)], ids=["definite", "indefinite"])
+def test_elements_have_all_digits_in_columns_of_very_different_size(signs):
+    sizes = torch.tensor([1e-6, 1e-3, 1e-9], dtype=torch.float64)
+    turned = torch.linalg.qr(torch.tensor([[2.0, 1, 0], [1, 3, 1], [0, 1, 4]], dtype=torch.float64))[0]
+    B = turned @ torch.diag(torch.tensor([1.0, 2.0, 0.5]) * torch.tensor(signs)).double() @ turned.mT
+    A = B / sizes[:, None] / sizes
+    form = QuadraticForm(A, tolerance=1e-15)
+    g = form.group().sample(8)
+    h = g * sizes / sizes[:, None]  # in columns of one size
+    torch.testing.assert_close(h.mT @ B @ h, B.expand_as(h), rtol=0, atol=1e-11)

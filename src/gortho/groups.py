@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 NULL_TOLERANCE = 1e-12
 #: A form is diagonal when no A_ij is above this share of the mean of A_ii and A_jj (the geometric one).
 DIAGONAL = 1e-2
+#: Coordinates are brought to one size before a form is diagonalised where its eigenvalues differ by more than this
+#: share: the least of them would have too few digits. Rounds of that; each halves the logarithms of what is left.
+BADLY_SCALED, BALANCING = 1e-4, 24
 
 
 def random_generator(seed: int | torch.Generator) -> torch.Generator:
@@ -34,6 +37,15 @@ def haar(n: int, batch: tuple[int, ...], generator: torch.Generator) -> Float[Te
     """Haar-distributed elements of O(n), float64, shape ``(*batch, n, n)``."""
     Q, R = torch.linalg.qr(torch.randn(*batch, n, n, dtype=torch.float64, generator=generator))
     return Q * R.diagonal(dim1=-2, dim2=-1).sign()[..., None, :]
+
+
+def balance(A: Float[Tensor, "n n"]) -> Float[Tensor, " n"]:
+    """Factors d, powers of two, by which the rows of d_i A_ij d_j are of about one size."""
+    d = torch.ones(len(A), dtype=A.dtype)
+    for _ in range(BALANCING):
+        rows = (d[:, None] * A * d).abs().amax(1)
+        d = d / torch.where(rows > 0, rows, 1.0).sqrt()
+    return torch.exp2(d.log2().round())
 
 
 def algebra_basis(A: Float[Tensor, "*batch n n"], zero: int = 0) -> Float[Tensor, "*batch d n n"]:
@@ -126,15 +138,22 @@ class OrthogonalGroup:
     def __init__(self, form: QuadraticForm):
         self.form = form
         A = form.matrix
+        scale = torch.ones(form.n, dtype=A.dtype)
         values, Q = torch.linalg.eigh(A)
         is_zero = values.abs() <= form.tolerance * values.abs().max()
+        if not form.signature.zero and float(values.abs().min()) < BADLY_SCALED * float(values.abs().max()):
+            scale = balance(A)
+            values, Q = torch.linalg.eigh(scale[:, None] * A * scale)
+            is_zero = torch.zeros_like(is_zero)
         # Standard order: positive, negative, zero, each by falling size.
         kind = torch.where(is_zero, 2, torch.where(values > 0, 0, 1))
         order = sorted(range(form.n), key=lambda i: (int(kind[i]), -abs(float(values[i]))))
         values, Q = values[order], Q[:, order]
         size = torch.where(is_zero[order], torch.ones_like(values), values.abs()).sqrt()
-        self._standard = size[:, None] * Q.T  # S
-        self._standard_inverse = Q / size  # S⁻¹; its columns are references e with q(e) = ±1 (or 0)
+        self._standard = size[:, None] * Q.T / scale  # S
+        self._standard_inverse = (
+            scale[:, None] * Q / size
+        )  # S⁻¹; its columns are references e with q(e) = ±1 (or 0)
         self._A = A
 
     def __repr__(self) -> str:
@@ -172,7 +191,10 @@ class OrthogonalGroup:
         return ((U @ Vh) @ basis.flatten(1)).reshape(basis.shape)
 
     def reference(self, sign: int) -> Tensor:
-        """A fixed eigenvector e of A with q(e) = sign, the one with the largest eigenvalue of that sign."""
+        """A fixed vector e with q(e) = sign: the eigenvector of A with the largest eigenvalue of that sign.
+
+        Where the coordinates of A differ much in size, it is an eigenvector in units in which they do not.
+        """
         p, q, _ = self.form.signature
         if (sign > 0 and p) or (sign < 0 and q):
             return self._standard_inverse[:, 0 if sign > 0 else p].clone()

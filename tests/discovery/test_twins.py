@@ -8,6 +8,7 @@ import torch
 
 import gortho
 from gortho import Samples, Settings, Verdict
+from gortho.discovery import norms
 from gortho.discovery.defect import Defect, Noise, contradicted, defect, noise_of
 from gortho.discovery.models import (
     Invariants,
@@ -75,6 +76,16 @@ def share_left(values, parts, law):
     """Of what a law leaves over of held-out samples, what is left after a correction."""
     y = parts.held_out.y
     return float((values[1] - y).square().mean() / (law(parts.held_out) - y).square().mean())
+
+
+def test_harmonics_that_there_is_no_room_for_are_not_computed(monkeypatch):
+    x = normal(300, 1, 20)
+    samples = Samples(x, x.square().sum((1, 2)), as_rep("scalar"))
+    other = OtherNorm(lambda s: s.x.square().sum((1, 2)), Parts(samples, samples, samples))
+    monkeypatch.setattr(
+        norms, "harmonics", lambda v, degrees: pytest.fail("230,000 columns of 20 coordinates")
+    )
+    assert list(other.free()) == []
 
 
 @pytest.mark.parametrize("output", ["scalar", "vector"])

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import gortho
 from gortho import Discovery, Settings, Symmetry, Verdict, cli
+from gortho.discovery.clock import SHARES, SHARES_BEFORE_PARITY, Clock
 from gortho.discovery.hints import looks_like_a_volume
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind
@@ -23,7 +24,7 @@ from gortho.discovery.wider.notes import TRANSLATIONS, translations
 from gortho.discovery.wider.projection import WideProjection
 from gortho.discovery.wider.skew import correlated, hermitian, hermitian_starts
 from gortho.discovery.wider.starts import _correlated_origins, starts_for
-from gortho.discovery.wider.widen import NO_TIME, _about_zero, cut_short
+from gortho.discovery.wider.widen import NO_TIME, _about_zero, _rounds, cut_short, wanted
 from gortho.reps import as_rep
 from gortho.samples.called import Labels
 from gortho.samples.door import enter
@@ -557,10 +558,44 @@ def test_only_what_is_asked_for_is_looked_for():
     task = broken("well", 2, samples=250)
     found = discovered(task, look_for="O")
     assert found.verdict is Verdict.NONE and not any("wider" in notice for notice in found.notices)
-    left_open = cut_short(found, 12.0)  # nothing is denied before all symmetries were tried
+    clock = Clock(1.0)
+    clock.missing = 12.0
+    left_open = cut_short(found, clock)  # nothing is denied before all symmetries were tried
     assert left_open.verdict is Verdict.UNDERDETERMINED and left_open.confidence == 0
     assert "before all other symmetries had been tried" in left_open.reason and "20 s" in left_open.advice
-    assert cut_short(left_open, 1.0) is left_open
+    assert cut_short(left_open, clock) is left_open
+
+
+def test_a_parity_that_was_given_is_looked_for_beside_O():
+    evidence = SimpleNamespace(broken=None, doubtful=lambda tolerance: False, left_over=0.5)
+    denied = SimpleNamespace(evidence=evidence, classes=(), verdict=Verdict.NONE, form=None)
+    vector, odd = as_rep("vector"), as_rep("pseudovector")
+    asked = [
+        Asked.of("O", axial, (), rep, 2, False) for axial, rep in (((), vector), ([1], vector), ((), odd))
+    ]
+    assert [wanted(denied, one, 0.01) for one in asked] == [False, True, True]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("output", "axial", "polar"), [("pseudovector", (), 0.0), ("vector", [1], 0.1)], ids=["output", "input"]
+)
+def test_a_parity_that_was_given_belongs_to_O(output, axial, polar):
+    x = normal(300, 2, 3)
+    y = torch.linalg.cross(x[:, 0], x[:, 1]) - polar * x[:, 0]
+    found = gortho.discover(x, y, output, axial=axial, look_for="O", settings=SMALL)
+    assert found.verdict is Verdict.FOUND and found.group_name == "O(3)"
+
+
+def test_a_parity_that_was_given_is_tested_before_the_rest_where_time_is_short():
+    x = normal(50, 2, 3)
+    samples = Samples(x, torch.linalg.cross(x[:, 0], x[:, 1]), as_rep("vector"))
+    asked = Asked.of("auto", [1], (), samples.rep, 2, False)
+    claims = claims_for(samples, asked)
+    first, rest = _rounds(claims, asked, Clock(30.0))
+    assert [claim.axial for claim in first] == [(1,)] and [*first, *rest] == claims
+    assert _rounds(claims, asked, Clock()) == [claims]  # without a budget all are compared
+    assert all(SHARES_BEFORE_PARITY[stage] < SHARES[stage] for stage in SHARES_BEFORE_PARITY)
 
 
 def test_a_time_budget_comes_first():

@@ -18,7 +18,7 @@ from torch import Tensor
 from gortho import checks
 from gortho.discovery.answer import answer, provenance
 from gortho.discovery.classes import class_predictor, compare_classes
-from gortho.discovery.clock import Clock, too_small
+from gortho.discovery.clock import SHARES, SHARES_BEFORE_PARITY, Clock, too_small
 from gortho.discovery.defect import noise_of
 from gortho.discovery.find import FoundForm, find_form
 from gortho.discovery.hints import GRADIENT, VOLUME, looks_like_a_gradient, looks_like_a_volume
@@ -104,7 +104,7 @@ def discover(
         known: what a pass over all rows found, if X and y are a sample of them (`gortho.survey`).
         watch: called with (stage, fraction done, leading form) during the work; by default notebooks show a bar.
         look_for: what to try if O(A) fails: "auto" for all, or some of "O", "SO", "direction", "origin", "spaces",
-            "skew"; "O" alone for none.
+            "skew"; "O" alone for none. A parity that was given belongs to O(A).
         axial: indices of the vectors of a sample that are axial, such as magnetic fields; True for all.
         spaces: index of the form of each vector of a sample, if there are several kinds: ``[0, 0, 1]``.
         labels: names for the formula: ``{"y": "energy", "vectors": ["p", "k"], "scalars": ["m1", "m2"]}``; a series
@@ -155,6 +155,7 @@ def discover(
     notices += [*too_small(time_budget), *([GRADIENT] if looks_like_a_gradient(samples) else [])]
     notices += [VOLUME] if looks_like_a_volume(samples) else []
     asked = Asked.of(look_for, axial, spaces, samples.rep, samples.points, set_like)
+    clock.shares = SHARES_BEFORE_PARITY if asked.parity else SHARES
     samples = samples.with_targets(samples.y, even_rep(samples.rep))  # parity is told apart from O(A)
     if known is not None:
         notices = [*known.data.notices, *notices]

@@ -9,6 +9,7 @@ seen. The twin has polynomials of the invariants instead of the harmonics.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -82,15 +83,24 @@ def _columns(
     """Columns ``(N, m, c)`` of harmonics times constants, Df and f: as many of these as there is room for."""
     v, m = vectors(samples), f.shape[1]
     odd = max(part.rank for part in samples.rep.parts) % 2
-    h = harmonics(v, degrees)
-    parts = [
-        _fixed(harmonics(v, [d - odd for d in degrees]), m),
-        torch.einsum("vnm,nvh->nmvh", torch.stack(Df), h).flatten(2),
-        torch.einsum("nm,nvh->nmvh", f, h).flatten(2),
-    ]
-    while parts and sum(p.shape[2] for p in parts) > most:
-        parts.pop()
-    return torch.cat(parts, 2) if parts else None
+    lower = [d - odd for d in degrees]
+    count = v.shape[1] * _count(v.shape[2], degrees)
+    ends = list(itertools.accumulate([m * v.shape[1] * _count(v.shape[2], lower), count, count]))
+    room = sum(end <= most for end in ends)
+    if not room:  # of many coordinates there are more harmonics than memory holds
+        return None
+    parts = [_fixed(harmonics(v, lower), m)]
+    if room > 1:
+        h = harmonics(v, degrees)
+        parts.append(torch.einsum("vnm,nvh->nmvh", torch.stack(Df), h).flatten(2))
+    if room > 2:
+        parts.append(torch.einsum("nm,nvh->nmvh", f, h).flatten(2))
+    return torch.cat(parts, 2)
+
+
+def _count(n: int, degrees: Sequence[int]) -> int:
+    """How many monomials of these degrees n coordinates have."""
+    return sum(math.comb(n + d - 1, d) for d in degrees)
 
 
 class OtherNorm:

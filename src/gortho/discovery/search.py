@@ -221,6 +221,7 @@ def search(
     kinds = tuple(Errors) if errors is None else (errors,)
     best = Search(starts[0].A, kinds[0], (Restart(starts[0].label, starts[0].A, math.inf),))
     found: dict[Errors, Search] = {}
+    begun, tried = clock.total, 0
     try:
         for attempt in range(ATTEMPTS):
             for number, kind in enumerate(kinds):
@@ -229,12 +230,16 @@ def search(
                 done = (attempt + number / len(kinds)) / ATTEMPTS
                 known = best.restarts if found and best.restarts[0].criterion < LITTLE else ()
                 one = _attempt(train, starts, kind, settings, seed, attempt, known, clock, done, progress)
+                tried += 1
                 # What was found one way is a start for the other.
                 starts = [*starts, *(Start(r.start, r.A) for r in one.restarts)]
                 if kind not in found or one.restarts[0].criterion < found[kind].restarts[0].criterion:
                     found[kind] = one
                 best = min(found.values(), key=lambda f: f.restarts[0].criterion)
-            if clock.over() or best.restarts[0].criterion < LITTLE:
+            if best.restarts[0].criterion < LITTLE:
+                break
+            if clock.over():
+                clock.missing += (clock.total - begun) * (ATTEMPTS * len(kinds) / tried - 1)
                 break
         best = _chosen(found, train, validation, seed)
         whole = prepared(Samples.cat([train, validation]), best.errors)

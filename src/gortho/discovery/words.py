@@ -11,7 +11,7 @@ from gortho.discovery.verdict import Verdict, percent
 from gortho.discovery.violation import in_words
 from gortho.formulas import Formula
 from gortho.formulas.handed import meanings
-from gortho.report.words import moves, sentences, spoken, with_halves, with_interval
+from gortho.report.words import moves, sentences, spoken, with_halves, with_interval, without_gauged
 
 if TYPE_CHECKING:
     from gortho.discovery.result import Discovery
@@ -117,6 +117,6 @@ def _eigenvalues(found: Discovery) -> str:
     if found.eigenvalue_errors is not None:
         half = found.interval_factor * found.eigenvalue_errors
         if np.isfinite(half).any():  # those of a convention are not numbers
-            return f"eigenvalues (± 95 %): {with_halves(values, half)}"
+            return f"eigenvalues (± 95 %): {with_halves(values, without_gauged(values, half))}"
     told = ", ".join(with_interval(float(value), math.nan)[0] for value in values).replace("−", "-")
     return f"eigenvalues: {told} (error bars not computed)"

@@ -6,8 +6,12 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 #: Columns of a printed answer.
 WIDTH = 96
+#: An eigenvalue is fixed by the gauge where the squares of all others are below this share of ‖A‖².
+GAUGED = 1e-6
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -72,6 +76,17 @@ def with_halves(values: Any, halves: Any) -> str:
     """
     pairs = [with_interval(float(v), float(h), digits=1) for v, h in zip(values, halves)]
     return ", ".join(f"{v} ± {h[1:]}" if h else v for v, h in pairs).replace("−", "-")
+
+
+def without_gauged(values: Any, halves: Any) -> Any:
+    """Half widths of eigenvalues, NaN for one that is all of ‖A‖ = √n: the gauge fixes it, not the samples.
+
+    >>> without_gauged([1e-6, 1.41421], [2e-8, 3e-14])
+    array([2.e-08,    nan])
+    """
+    values, halves = np.asarray(values, dtype=float), np.asarray(halves, dtype=float)
+    fixed = values**2 > (1 - GAUGED) * (values**2).sum()
+    return np.where(fixed & (len(values) > 1), math.nan, halves)
 
 
 def sentences(text: str) -> str:

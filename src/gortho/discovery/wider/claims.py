@@ -39,6 +39,11 @@ class Asked:
     spaces: tuple[int, ...] = ()
     odd: bool = False  # the output was told to be odd
 
+    @property
+    def parity(self) -> bool:
+        """Whether vectors or the output were told to be axial: the O(A) of such a law is not the plain one."""
+        return self.odd or bool(self.axial)
+
     @classmethod
     def of(cls, look_for: Any, axial: Any, spaces: Any, rep: Rep, points: int, set_like: bool) -> Asked:
         """What was given, checked."""

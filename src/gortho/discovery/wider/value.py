@@ -9,7 +9,7 @@ import numpy as np
 
 from gortho.discovery.verdict import percent
 from gortho.notation import listed
-from gortho.report.words import with_halves
+from gortho.report.words import with_halves, without_gauged
 from gortho.symmetry import Symmetry
 
 
@@ -108,7 +108,8 @@ class Wider:
         form, half = self.symmetry.forms[space], self.half_widths(space, factor)
         if half is None:
             return f"{form} (error bars not computed)"
-        bars = with_halves(form.eigenvalues.numpy(), factor * np.array(self.form_errors[space][1]))
+        values = form.eigenvalues.numpy()
+        bars = with_halves(values, without_gauged(values, factor * np.array(self.form_errors[space][1])))
         return f"{form.law(None, half)}   [{form.group_name}], eigenvalues (± 95 %): {bars}"
 
     def _along(self) -> str:

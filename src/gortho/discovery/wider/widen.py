@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from gortho.discovery.answer import provenance
-from gortho.discovery.clock import STEP, Clock
+from gortho.discovery.clock import Clock
 from gortho.discovery.defect import SIGNIFICANCE
 from gortho.discovery.find import SEARCH_SAMPLES, VALIDATION_SAMPLES, FoundForm
 from gortho.discovery.looks import NEARLY_EXACT, SAME
@@ -64,6 +65,8 @@ TRUSTED = 0.01
 HELPS = 0.7
 #: Of a time budget, this share may be spent before wider symmetries are begun with.
 ROOM = 0.5
+#: The search for wider symmetries takes about so many times as long as all that comes before it.
+WIDER = 2.0
 #: An origin within this many standard errors of zero is none.
 ORIGIN_ERRORS = 3.0
 ABOUT_ZERO = "It may as well be zero, so that this is O(A); a few samples may make it look better."
@@ -73,7 +76,7 @@ NO_TIME = "the time budget leaves no room to look for symmetries other than O(A)
 def wanted(found: Discovery, asked: Asked, tolerance: float) -> bool:
     """Whether O(A) has failed, and something wider may be looked for."""
     e = found.evidence
-    if e is None or found.classes or asked.look_for == {"O"}:
+    if e is None or found.classes or (asked.look_for == {"O"} and not asked.parity):
         return False
     better = e.broken is not None or e.doubtful(tolerance)  # models of the coordinates
     return found.verdict is Verdict.NONE or (found.form is None and (better or e.left_over > MAX_UNEXPLAINED))
@@ -93,35 +96,33 @@ def widen(
     progress: Callable[[float], None],
 ) -> Discovery:
     """The discovery with the simplest wider symmetry that holds; as it was, and a note, where none does."""
-    if clock.budget is not None and clock.total > ROOM * clock.budget:
-        return cut_short(replace(found, notices=(*found.notices, NO_TIME)), clock.total / ROOM)
+    if clock.budget is not None and clock.total > (1.0 if asked.parity else ROOM) * clock.budget:
+        clock.missing += WIDER * (clock.total + clock.missing)
+        return cut_short(replace(found, notices=(*found.notices, NO_TIME)), clock)
     parts = posed.weighted(form.search.errors)
-    accepted: Trial | None = None
+    ends: list[End] = []
     trials: list[Trial] = []
+    assert found.evidence is not None
+    test = partial(_trials, before=found.evidence, posed=posed, parts=parts, plain=plain, settings=settings)
     with clock.stage("wider"):
-        ends = _searched(parts, form, asked, plain.free.validation, seed, clock, progress)
-        limit = FAR_WORSE * plain.free.validation + NEARLY_EXACT * parts.validation.variance
-        for end in [end for end in ends if end.error <= limit][:TESTED]:
-            if trials and end.error >= trials[0].end.error:
-                continue  # no better than what has failed
-            assert found.evidence is not None
-            trial = tried(end, found.evidence, posed, parts, plain, settings, seed, clock, tolerance)
-            if _about_zero(trial, parts.train.n):
-                trial = replace(trial, verdict=Verdict.NONE, reason=ABOUT_ZERO)
-            if trial.verdict is Verdict.FOUND and _beats(trial, plain, parts.held_out):
-                accepted, told = trial, readings_of(trial.end, parts, seed)
+        for claims in _rounds(claims_for(parts.train.rows(slice(0, SEARCH_SAMPLES)), asked), asked, clock):
+            if trials and clock.over():
                 break
-            trials.append(trial)
-            progress(LOOKED + (1 - LOOKED) * len(trials) / TESTED)
+            some = _searched(parts, form, claims, plain.free.validation, seed, clock, progress)
+            more, accepted = test(some, trials, seed, clock, tolerance, progress)
+            if accepted is not None:
+                told = readings_of(accepted.end, parts, seed)
+                return wider_answer(found, samples, posed, plain, accepted, told, seed, clock)
+            ends, trials = ends + some, trials + more
         over = clock.over()
-    if accepted is not None:
-        return wider_answer(found, samples, posed, plain, accepted, told, seed, clock)
     better = [trial for trial in trials if _beats(trial, plain, parts.held_out)]
     left_open = _left_open(better, tolerance)
     opened = found
     if left_open is not None:  # its law, its errors and its predictor go with its reason
         opened = wider_answer(found, samples, posed, plain, left_open, (), seed, clock)
-    opened = cut_short(opened, clock.total) if over else opened
+        if not left_open.evidence.complete:
+            opened = replace(opened, advice=f"{opened.advice} {clock.enough(len(samples))}")
+    opened = cut_short(opened, clock) if over else opened
     if not ends:
         return opened
     denied = opened.verdict is Verdict.NONE
@@ -143,7 +144,43 @@ def widen(
     )
 
 
-def cut_short(found: Discovery, seconds: float) -> Discovery:
+def _rounds(claims: list[Claim], asked: Asked, clock: Clock) -> list[list[Claim]]:
+    """The claims that are searched for and tested together: with a time budget, the parity that was given is first."""
+    return [claims[:1], claims[1:]] if asked.parity and clock.cut else [claims]
+
+
+def _trials(
+    ends: list[End],
+    failed: list[Trial],
+    seed: int,
+    clock: Clock,
+    tolerance: float,
+    progress: Callable[[float], None],
+    *,
+    before: Evidence,
+    posed: Posed,
+    parts: Parts,
+    plain: Comparison,
+    settings: Settings,
+) -> tuple[list[Trial], Trial | None]:
+    """The tests of the best ends: those that they failed, and the one that was passed, if one was."""
+    trials: list[Trial] = []
+    limit = FAR_WORSE * plain.free.validation + NEARLY_EXACT * parts.validation.variance
+    for end in [end for end in ends if end.error <= limit][:TESTED]:
+        earlier = [*failed, *trials]
+        if earlier and (end.error >= earlier[0].end.error or clock.over()):
+            continue  # no better than what has failed
+        trial = tried(end, before, posed, parts, plain, settings, seed, clock, tolerance)
+        if _about_zero(trial, parts.train.n):
+            trial = replace(trial, verdict=Verdict.NONE, reason=ABOUT_ZERO)
+        if trial.verdict is Verdict.FOUND and _beats(trial, plain, parts.held_out):
+            return trials, trial
+        trials.append(trial)
+        progress(LOOKED + (1 - LOOKED) * len(trials) / TESTED)
+    return trials, None
+
+
+def cut_short(found: Discovery, clock: Clock) -> Discovery:
     """Nothing is denied before all symmetries have been looked for: what a time budget leaves of NONE is open."""
     if found.verdict is not Verdict.NONE:
         return found
@@ -152,7 +189,7 @@ def cut_short(found: Discovery, seconds: float) -> Discovery:
         verdict=Verdict.UNDERDETERMINED,
         confidence=0.0,
         reason=f"{found.reason} O(A) fails, but the time budget was spent before all other symmetries had been tried.",
-        advice=f"Give a larger time budget, of at least {STEP * math.ceil(seconds / STEP)} s, or none.",
+        advice=f"Give a larger time budget, of at least {clock.advised} s, or none.",
     )
 
 
@@ -168,7 +205,7 @@ def _left_open(trials: list[Trial], tolerance: float) -> Trial | None:
 def _searched(
     parts: Parts,
     form: FoundForm,
-    asked: Asked,
+    claims: list[Claim],
     free: float,
     seed: int,
     clock: Clock,
@@ -180,7 +217,7 @@ def _searched(
     known = [form.A, *(r.A for r in form.search.restarts[:2])]
     looks: list[tuple[Claim, Ends]] = []
     ends_with: dict[int, Ends] = {}  # so many directions
-    claims = claims_for(train, asked)
+    begun = clock.total
     for place, claim in enumerate(claims):  # two directions come after one, and start from it
         progress(LOOKED * place / len(claims))
         best = min((ends[0][0] for _, ends in looks), default=math.inf)
@@ -198,13 +235,16 @@ def _searched(
             if end.degree is not None:
                 return [end]  # the simplest claim by which the law is exact
         looks.append((claim, first))
-        if clock.over() or (claim.skew and first[0][0] <= CLEAR * free):
+        if clock.over():
+            clock.missing += (clock.total - begun) * (len(claims) / (place + 1) - 1) / LOOKED
+            break
+        if claim.skew and first[0][0] <= CLEAR * free:
             break
     if not looks:
         return []
     best = min(first[0][0] for _, first in looks)
     looks = [(claim, first) for claim, first in looks if first[0][0] <= HOPELESS * best + NEARLY_EXACT]
-    kept = sorted(looks, key=lambda look: look[1][0][0])[:CLAIMS]
+    kept = sorted(looks, key=lambda look: look[1][0][0])[: 1 if clock.over() else CLAIMS]
     ends = [
         last_look(claim, claim.of(train), claim.of(validation), first, seed)
         for claim, first in looks
