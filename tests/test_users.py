@@ -394,6 +394,14 @@ def test_kinds_of_output_that_are_told_include_classes():
         gortho.discover(x, y, output="clas")
 
 
+@pytest.mark.parametrize("output", ["scalar", "vector", "covector", "pseudoscalar", "class"])
+def test_one_coordinate_has_an_answer_for_every_output(output):
+    x = np.random.default_rng(0).normal(size=(60, 1))
+    y = x if output.endswith("vector") else (x[:, 0] > 0).astype(float)
+    found = gortho.discover(x, y, output)
+    assert str(found.verdict) == "UNDERDETERMINED" and "One coordinate" in found.reason
+
+
 def test_gradients_given_as_vectors_are_remarked_on():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 1, 3))

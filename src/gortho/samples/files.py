@@ -215,9 +215,10 @@ def with_slopes(raw: Raw, wanted: Wanted, seed: int) -> Raw:
                 f"{name} is missing or infinite in {raw.place(int(bad.argmax()))}: drop such rows"
             )
     x, slopes, errors = derivatives(x, time, raw.parts.get("by"), seed)
-    notice = "x and y = dx/dt come from smoothing splines, y with the errors of its slopes"
-    more = {"weight": raw.parts["weight"]} if "weight" in raw.parts else {"y_error": errors}
-    return replace(raw, parts={"x": x, "y": slopes, **more}, notices=[*raw.notices, notice])
+    notice = "x and the target dx/dt come from smoothing splines, dx/dt with the errors of its slopes"
+    parts = {name: values for name, values in raw.parts.items() if name not in ("time", "by")}
+    more = {} if "weight" in parts else {"y_error": errors}
+    return replace(raw, parts=parts | {"x": x, "y": slopes, **more}, notices=[*raw.notices, notice])
 
 
 def shape_points(X: np.ndarray, points: int | None) -> np.ndarray:

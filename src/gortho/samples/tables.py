@@ -137,6 +137,8 @@ def _pick_samples(
     elif y is not None and targets:
         y_columns = pick(y, header, "y")
     free = [name for name in header if name not in {*taken, *(x_columns or []), *(y_columns or [])}]
+    if wanted.time is not None:  # y is made of x: a column of that name is a coordinate
+        y_columns = []
     if y_columns is None:
         y_columns = [name for name in free if TARGET.match(name)]
         coordinates = [name for name in y_columns if name[0] in "yY" and _after(name) in header]
