@@ -20,7 +20,7 @@ from click.testing import CliRunner
 
 import gortho
 from gortho import Discovery, cli, progress, runs, surveyed
-from gortho.samples import read, write
+from gortho.samples import Dataset, read, write
 from gortho.studies.tasks import synthetic
 
 TINY = {"starts": 4, "generations": 1, "refits": 4, "predictor_steps": 60}
@@ -957,6 +957,21 @@ def test_check_tells_the_log_loss(tmp_path, classified):
     assert call("check", run, path).exit_code == 1
     save(path, X=X, kind=np.where(labels(X) == "time", "tea", labels(X)))
     refused("check", run, path, says="'tea' is not a class of the run, which has light, space, time")
+
+
+def test_few_held_out_labels_without_a_mistake_promise_little(classified):
+    """They may have a log loss of nothing by chance: one label in a hundred beyond the bound is no other law."""
+    found, X = gortho.Discovery.load(classified[0]), inputs(400, seed=6)
+    lucky = replace(found, peers=(replace(found.peers[0], relative_mse=1e-12), *found.peers[1:]))
+
+    def holds(wrong):
+        names = labels(X)
+        names[:wrong] = np.where(names[:wrong] == "time", "space", "time")
+        return runs.certify(lucky, Dataset(X, names)).holds
+
+    assert holds(4) and not holds(80)
+    p = found.predict_proba(X)
+    assert p.min() > 0.9 / (3 * (found.provenance.samples + 1))  # as many samples can tell
 
 
 def test_vectors_given_one_by_one_are_not_dropped(tmp_path):

@@ -58,7 +58,7 @@ def check(ctx: click.Context, /, run: Path, file: Path, as_json: bool, **columns
 
     Measures the equivariance of the predictor on these inputs and, if FILE has targets, its error (for classes, the
     log loss). The check passes if the relative equivariance error is at most 1e-8 and the error at most twice that
-    measured at discovery.
+    measured at discovery, or what the number of held-out labels allows.
 
     \b
     Example:
