@@ -974,6 +974,27 @@ def test_few_held_out_labels_without_a_mistake_promise_little(classified):
     assert p.min() > 0.9 / (3 * (found.provenance.samples + 1))  # as many samples can tell
 
 
+def test_names_with_commas_stand_in_quotes(tmp_path):
+    X = inputs(30)
+    pd.DataFrame({"v,x": X[:, 0], "v,y": X[:, 1], "y": law(X)}).to_csv(tmp_path / "a.csv", index=False)
+    assert read(tmp_path / "a.csv", x='"v,x", "v,y"', y="y").names == ("v,x", "v,y")
+
+
+def test_messages_of_the_shell_speak_of_its_options(tmp_path, run):
+    path = save(tmp_path / "a.csv", X=inputs(30), y=law(inputs(30)))
+    refused("discover", path, "--look-for", "foo", says="Error: --look-for foo: give auto")
+    refused("discover", path, "--axial", "2", says="Error: --axial 2: give places from 0 to 0")
+    frame = pd.read_csv(path)
+    frame.loc[3, "E"] = np.nan
+    frame.to_csv(path, index=False)
+    refused("predict", run, path, "--out", tmp_path / "p.csv", says="--dropna")
+    frame[:0].to_csv(path, index=False)
+    refused("predict", run, path, "--out", tmp_path / "p.csv", says="give at least one row")
+    frame[:1].to_csv(path, index=False)
+    assert call("predict", run, path, "--out", tmp_path / "p.csv").stdout.startswith("1 prediction in")
+    assert "pseudovector" in call("discover", "--help").stdout
+
+
 def test_vectors_given_one_by_one_are_not_dropped(tmp_path):
     (tmp_path / "a.csv").write_text("a,b,c,d,y\n1,2,3,4,5\n")
     result = call("discover", tmp_path / "a.csv", "--x", "a,b", "--x", "c,d", "--y", "y")

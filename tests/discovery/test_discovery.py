@@ -205,6 +205,25 @@ def test_predictors_of_all_kinds_are_exported(kind, suffix, tmp_path):
     np.testing.assert_allclose(y, expected, rtol=1e-9, atol=1e-12)
 
 
+def test_invariants_need_the_scalars_of_the_run(tmp_path):
+    found, x = predictor("class")
+    with pytest.raises(ValueError, match="other scalars than were given: it needs none"):
+        found.invariants(x.numpy(), np.ones(7))
+    scaled = dataclasses.replace(found, network_options={**found.network_options, "sample_scalars": 1})
+    with pytest.raises(ValueError, match="needs 1 for each sample"):
+        scaled.invariants(x.numpy())
+    assert list(scaled.invariants(x.numpy(), np.ones((7, 1)))) == ["q11", "q12", "q22", "s"]
+
+
+def test_places_that_cannot_be_written_are_named(tmp_path):
+    found, _ = predictor("class")
+    (tmp_path / "file").touch()
+    for write, path in ((found.to_html, tmp_path / "none" / "x.html"), (found.save, tmp_path / "file" / "x")):
+        with pytest.raises(OSError, match=rf"{path} cannot be written") as caught:
+            write(path)
+        assert ".part" not in str(caught.value) and "Errno" not in str(caught.value)
+
+
 def test_loading_something_else_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"discovery\.json"):
         gortho.Discovery.load(tmp_path)

@@ -393,3 +393,10 @@ def test_arrays_of_scalars_keep_their_names(tmp_path):
     np.savez(tmp_path / "a.npz", v=x, mass=x[:, 0], K=x[:, 1])
     data = read(tmp_path / "a.npz", x="v", y="K", scalars="mass")
     assert labels_of(data) == {"scalars": ["mass"], "y": "K", "vectors": ["v"]}
+
+
+@pytest.mark.parametrize("cell, hint", [("1.2D+00", "exponent of Fortran"), ("-1.15 m/s", "a unit behind")])
+def test_cells_that_are_nearly_numbers(tmp_path, cell, hint):
+    (tmp_path / "a.csv").write_text(f"a,b,y\n1,2,3\n4,{cell},6\n")
+    with pytest.raises(DataError, match=rf"line 3, column 'b'.*{hint}"):
+        read(tmp_path / "a.csv")

@@ -47,7 +47,7 @@ def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
     for notice in [*data.notices, *beyond]:
         click.echo(f"note: {as_options(notice)}", err=True)
     write(out, y, target_columns(found), probabilities(found, data))
-    click.echo(f"{len(y)} predictions in {out}")
+    click.echo(f"{len(y)} prediction{'s' * (len(y) != 1)} in {out}")
 
 
 @main.command(epilog=EXITS)

@@ -99,6 +99,12 @@ def invariants(found: Any, X: Any, scalars: Any = None) -> pd.DataFrame:
     table = {f"q{i + 1}{j + 1}" if len(pairs) > 1 else "q": gram[:, i, j] for i, j in pairs}
     given = split_scalars(scalars, x.shape[1])
     counts = [0 if s is None else s.shape[-1] for s in given]
+    made = [int(found.network_options.get(name, 0)) for name in ("point_scalars", "sample_scalars")]
+    if counts != made:
+        told = " and ".join(f"{k} for each {of}" for k, of in zip(made, ("point", "sample")) if k) or "none"
+        raise ValueError(
+            f"the run was made with other scalars than were given: it needs {told}, give them by scalars="
+        )
     names = Labels.of(None, None, scalars).full(found.names, x.shape[1], *counts).scalars
     if found.formula is not None and len(found.formula.scalars) == len(names):
         names = found.formula.scalars

@@ -147,14 +147,15 @@ def shaped(raw: Raw, wanted: Wanted) -> Dataset:
 def checked(raw: Raw, wanted: Wanted, source: str, limits: Limits) -> Dataset:
     """Numbers as they stand in the file as checked samples."""
     if not len(raw) and raw.source.columns is not None:
-        raise DataError("the table is empty below its header: give at least two samples")
+        few = "one row" if wanted.targets is False else "two samples"
+        raise DataError(f"the table is empty below its header: give at least {few}")
     raw = without_missing(raw) if wanted.dropna else raw
     place = None if "time" in raw.parts else raw.place
     raw = with_slopes(raw, wanted, limits.seed) if "time" in raw.parts else raw
     d = replace(shaped(raw, wanted), source=source, place=place)
     point, sample = d.point_scalars, d.sample_scalars
     if d.y is None:
-        X, point, sample = checks.check_inputs(d.X, point, sample, names=d.names, place=raw.place)
+        X, point, sample = checks.check_inputs(d.X, point, sample, names=d.names, place=raw.place, fix=FIX)
         return replace(d, X=X, point_scalars=point, sample_scalars=sample)
     missing = np.flatnonzero(np.isnan(d.y)) if raw.source.classes else np.empty(0)
     if len(missing):
