@@ -394,6 +394,28 @@ def test_kinds_of_output_that_are_told_include_classes():
         gortho.discover(x, y, output="clas")
 
 
+def test_columns_of_several_levels_are_joined():
+    x = np.random.default_rng(0).normal(size=(15, 4))
+    frame = pd.DataFrame(x, columns=pd.MultiIndex.from_product([["p1", "p2"], ["a", "b"]]))
+    assert gortho.discover(frame, x[:, 0]).names == ("p1.a", "p1.b", "p2.a", "p2.b")
+
+
+def test_constants_are_called_so():
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.raises(ValueError, match="f is constant on X"):
+        gortho.spectral_form(lambda z: 0 * z[:, 0] + 1, torch.tensor(x))
+    with pytest.raises(ValueError, match="y has one class"):
+        gortho.InvariantClassifier("euclidean").fit(x, np.zeros(30))
+
+
+@pytest.mark.parametrize("output", ["scalar", "vector", "covector", "pseudoscalar", "class"])
+def test_one_coordinate_has_an_answer_for_every_output(output):
+    x = np.random.default_rng(0).normal(size=(60, 1))
+    y = x if output.endswith("vector") else (x[:, 0] > 0).astype(float)
+    found = gortho.discover(x, y, output)
+    assert str(found.verdict) == "UNDERDETERMINED" and "One coordinate" in found.reason
+
+
 def test_gradients_given_as_vectors_are_remarked_on():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 1, 3))

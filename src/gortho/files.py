@@ -35,6 +35,9 @@ def whole(path: Path) -> Iterator[Path]:
         if getattr(error, "errno", None) == errno.ENOSPC or NO_SPACE in str(error):
             words = f"no space left to write {path}; what was there is kept: free some space, or choose another place"
             raise OSError(errno.ENOSPC, words) from None
+        if isinstance(error, OSError) and error.filename == str(temporary):
+            words = f"{path} cannot be written ({error.strerror}): make its folder, or choose another place"
+            raise type(error)(words) from None
         raise
     finally:
         temporary.unlink(missing_ok=True)

@@ -12,6 +12,7 @@ import numpy as np
 
 from gortho.discovery import Discovery, Survey
 from gortho.discovery.provenance import Source
+from gortho.forms import WORD
 from gortho.samples import Dataset
 from gortho.samples.called import together
 from gortho.samples.kinds import ARRAYS
@@ -71,9 +72,20 @@ def labels_of(data: Dataset) -> dict[str, Any]:
     labels: dict[str, Any] = {"scalars": named["scalars"]}
     if named["y"]:
         labels["y"] = together(named["y"])
+    elif "time" in data.columns:
+        labels["y"] = slope_of("x", data.columns["time"][0])
     if named["x"] != ["X"] or not arrays:
         labels["vectors" if arrays else "coordinates"] = named["x"]
     return labels
+
+
+def slope_of(name: str, time: str) -> str:
+    """What the derivative of a coordinate, or of the vector x, by the time is called.
+
+    >>> slope_of("x", "t"), slope_of("px", "time (s)")
+    ('dx/dt', 'dpx/dt')
+    """
+    return f"d{name}/d{time if WORD.fullmatch(time) else 't'}"
 
 
 def remembered(found: Discovery, data: Dataset) -> Discovery:

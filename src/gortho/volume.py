@@ -16,6 +16,7 @@ from itertools import combinations, permutations
 from math import comb
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -81,10 +82,13 @@ def minors(Z: Float[Tensor, "*batch k n"], m: int) -> Float[Tensor, "*batch rows
 
 
 @lru_cache
-def _signs(n: int, free: int) -> Tensor:
-    """ε with its first n - free indices as one ordered set: ``(C(n, n - free), n, …, n)``, entries 0 and ±1."""
+def _signs(n: int, free: int) -> np.ndarray:
+    """ε with its first n - free indices as one ordered set: ``(C(n, n - free), n, …, n)``, entries 0 and ±1.
+
+    An array, as a tensor that is made while a network is traced would stay in the cache without values.
+    """
     sets = list(combinations(range(n), n - free))
-    signs = torch.zeros(len(sets), *(n,) * free)
+    signs = np.zeros((len(sets), *(n,) * free))
     for place, filled in enumerate(sets):
         for order in permutations(i for i in range(n) if i not in filled):
             both = (*filled, *order)
@@ -100,7 +104,7 @@ def partial_volumes(Z: Float[Tensor, "*batch k n"], free: int) -> Float[Tensor, 
     tensor([[0., 0., 1.]])
     """
     n = Z.shape[-1]
-    return torch.tensordot(minors(Z, n - free), _signs(n, free).to(Z), dims=1)
+    return torch.tensordot(minors(Z, n - free), Z.new_tensor(_signs(n, free).tolist()), dims=1)
 
 
 class Volumes:

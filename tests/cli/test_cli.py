@@ -20,7 +20,7 @@ from click.testing import CliRunner
 
 import gortho
 from gortho import Discovery, cli, progress, runs, surveyed
-from gortho.samples import read, write
+from gortho.samples import Dataset, read, write
 from gortho.studies.tasks import synthetic
 
 TINY = {"starts": 4, "generations": 1, "refits": 4, "predictor_steps": 60}
@@ -957,6 +957,42 @@ def test_check_tells_the_log_loss(tmp_path, classified):
     assert call("check", run, path).exit_code == 1
     save(path, X=X, kind=np.where(labels(X) == "time", "tea", labels(X)))
     refused("check", run, path, says="'tea' is not a class of the run, which has light, space, time")
+
+
+def test_few_held_out_labels_without_a_mistake_promise_little(classified):
+    """They may have a log loss of nothing by chance: one label in a hundred beyond the bound is no other law."""
+    found, X = gortho.Discovery.load(classified[0]), inputs(400, seed=6)
+    lucky = replace(found, peers=(replace(found.peers[0], relative_mse=1e-12), *found.peers[1:]))
+
+    def holds(wrong):
+        names = labels(X)
+        names[:wrong] = np.where(names[:wrong] == "time", "space", "time")
+        return runs.certify(lucky, Dataset(X, names)).holds
+
+    assert holds(4) and not holds(80)
+    p = found.predict_proba(X)
+    assert p.min() > 0.9 / (3 * (found.provenance.samples + 1))  # as many samples can tell
+
+
+def test_names_with_commas_stand_in_quotes(tmp_path):
+    X = inputs(30)
+    pd.DataFrame({"v,x": X[:, 0], "v,y": X[:, 1], "y": law(X)}).to_csv(tmp_path / "a.csv", index=False)
+    assert read(tmp_path / "a.csv", x='"v,x", "v,y"', y="y").names == ("v,x", "v,y")
+
+
+def test_messages_of_the_shell_speak_of_its_options(tmp_path, run):
+    path = save(tmp_path / "a.csv", X=inputs(30), y=law(inputs(30)))
+    refused("discover", path, "--look-for", "foo", says="Error: --look-for foo: give auto")
+    refused("discover", path, "--axial", "2", says="Error: --axial 2: give places from 0 to 0")
+    frame = pd.read_csv(path)
+    frame.loc[3, "E"] = np.nan
+    frame.to_csv(path, index=False)
+    refused("predict", run, path, "--out", tmp_path / "p.csv", says="--dropna")
+    frame[:0].to_csv(path, index=False)
+    refused("predict", run, path, "--out", tmp_path / "p.csv", says="give at least one row")
+    frame[:1].to_csv(path, index=False)
+    assert call("predict", run, path, "--out", tmp_path / "p.csv").stdout.startswith("1 prediction in")
+    assert "pseudovector" in call("discover", "--help").stdout
 
 
 def test_vectors_given_one_by_one_are_not_dropped(tmp_path):

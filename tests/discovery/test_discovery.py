@@ -7,14 +7,20 @@ import re
 import numpy as np
 import pytest
 import torch
+from helpers import stir
 
 import gortho
-from gortho import QuadraticForm, Settings, Verdict
+from gortho import Discovery, QuadraticForm, Settings, Symmetry, Verdict
+from gortho.discovery.predictor import build_network
+from gortho.discovery.provenance import Provenance
 from gortho.discovery.spectral import spectral_form
 from gortho.discovery.verdict import NONE_RIGHT
+from gortho.formulas.values import Factor, Monomial, Term
+from gortho.nn.framed import InFrame
 from gortho.reps import Metric, as_rep
 from gortho.samples import DataError
 from gortho.samples.frame import Frame
+from gortho.stored import stored
 from gortho.studies import tasks
 from gortho.studies.baselines import LieGG, form_of_generators, generator_distance
 from gortho.studies.tasks.random_laws import formless, random_law
@@ -140,20 +146,82 @@ def test_printed_saved_and_predicting_form_are_one(lorentz, tmp_path):
     assert inside.algebra_distance(found.form) < 1e-9
 
 
+def exported(found, path, x):
+    """What a written predictor gives."""
+    found.export(path)
+    if path.suffix == ".pt2":
+        return torch.export.load(path).module()(x=x).detach().numpy()
+    onnxruntime = pytest.importorskip("onnxruntime")
+    options = onnxruntime.SessionOptions()  # beyond these, onnxruntime keeps scales in float32
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    return onnxruntime.InferenceSession(path, options).run(None, {"x": x.numpy()})[0]
+
+
 @pytest.mark.parametrize("suffix", [".pt2", ".onnx"])
 def test_export_predicts_the_same(lorentz, tmp_path, suffix):
     task, found = lorentz
-    path = found.export(tmp_path / f"model{suffix}")
-    x = task.x[:7]
-    if suffix == ".pt2":
-        y = torch.export.load(path).module()(x=x).detach().numpy()
-    else:
-        onnxruntime = pytest.importorskip("onnxruntime")
-        y = onnxruntime.InferenceSession(path).run(None, {"x": x.numpy()})[0]
-    # ONNX writes some constants in float32.
-    assert np.allclose(y, found.predict(x), rtol=1e-9 if suffix == ".pt2" else 1e-5)
+    y = exported(found, tmp_path / f"model{suffix}", task.x[:7])
+    assert np.allclose(y, found.predict(task.x[:7]), rtol=1e-9)
     with pytest.raises(ValueError, match="suffix"):
         found.export(tmp_path / "model.txt")
+
+
+def predictor(kind):
+    """A discovery made by hand around a network, and inputs for it."""
+    form, x = gortho.QuadraticForm(np.diag([1.0, 1.0, -1.0])), normal(7, 2, 3)
+    rep, options = "scalar", {"points": 2, "seed": 1, "width": 8, "depth": 1}
+    if kind == "formula":
+        one, both = (1.0, 0.0), (1.0, -1.0)
+        waves = Factor("sin", one, one, shape=0.7)
+        terms = [
+            Term((Monomial((f,)),), coefficient=1.5) for f in (waves, Factor("power", both, both, power=-1.0))
+        ]
+        options["formula"] = [stored(term) for term in terms]
+    elif kind == "process":
+        options["process"] = {"chart": "lengths and cosines", "centres": 9}
+    elif kind == "class":
+        rep = "3*scalar"
+    elif kind == "odd":
+        rep = "pseudovector"
+    elif kind == "origin":
+        options["symmetry"] = Symmetry([form], origin=torch.tensor([1.0, 2.0, 0.5])).to_json()
+    W = torch.diag(torch.tensor([1.0, 2.0, -0.5], dtype=torch.float64)) + 0.1
+    net = stir(build_network(None if "symmetry" in options else form, rep, options))
+    framed = InFrame(net, W, 1.3, x_unit=0.8)
+    found = Discovery(
+        Verdict.FOUND, "", "", 1.0, rep, ("a", "b", "c"), Provenance(40, 2, 3, 0), form,
+        network=framed, network_options=options, classes=("u", "v", "w") if kind == "class" else (),
+    )  # fmt: skip
+    return found, x
+
+
+@pytest.mark.parametrize("suffix", [".pt2", ".onnx"])
+@pytest.mark.parametrize("kind", ["formula", "process", "class", "odd", "origin"])
+def test_predictors_of_all_kinds_are_exported(kind, suffix, tmp_path):
+    found, x = predictor(kind)
+    y = exported(found, tmp_path / f"model{suffix}", x)
+    expected = found.predict_proba(x.numpy()) if kind == "class" else found.predict(x.numpy())
+    assert np.isfinite(expected).all() and expected.std() > 0
+    np.testing.assert_allclose(y, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_invariants_need_the_scalars_of_the_run(tmp_path):
+    found, x = predictor("class")
+    with pytest.raises(ValueError, match="other scalars than were given: it needs none"):
+        found.invariants(x.numpy(), np.ones(7))
+    scaled = dataclasses.replace(found, network_options={**found.network_options, "sample_scalars": 1})
+    with pytest.raises(ValueError, match="needs 1 for each sample"):
+        scaled.invariants(x.numpy())
+    assert list(scaled.invariants(x.numpy(), np.ones((7, 1)))) == ["q11", "q12", "q22", "s"]
+
+
+def test_places_that_cannot_be_written_are_named(tmp_path):
+    found, _ = predictor("class")
+    (tmp_path / "file").touch()
+    for write, path in ((found.to_html, tmp_path / "none" / "x.html"), (found.save, tmp_path / "file" / "x")):
+        with pytest.raises(OSError, match=rf"{path} cannot be written") as caught:
+            write(path)
+        assert ".part" not in str(caught.value) and "Errno" not in str(caught.value)
 
 
 def test_loading_something_else_is_an_error(tmp_path):

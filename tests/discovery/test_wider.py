@@ -212,7 +212,7 @@ def test_claims_from_the_simplest_on():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"look_for": "direktion"}, "look_for = 'direktion'"),
+        ({"look_for": "direktion"}, "look_for = direktion: give auto"),
         ({"look_for": []}, "look_for"),
         ({"spaces": [0, 2]}, r"spaces = \[0, 2\]"),
         ({"spaces": [0, 0, 1]}, "for 2 vectors"),

@@ -338,6 +338,37 @@ def test_slopes_from_a_file(tmp_path):
         read(tmp_path / "a.csv", derivative="t", by="run")
 
 
+def test_with_slopes_a_column_named_y_is_a_coordinate(tmp_path):
+    frame = orbits().rename(columns={"a": "x", "b": "y"})
+    frame[["run", "t", "x", "y", "c"]].to_csv(tmp_path / "a.csv", index=False)
+    data = read(tmp_path / "a.csv", derivative="t", by="run", scalars="c", output="vector")
+    assert data.names == ("x", "y") and data.y.shape == (240, 2)
+    np.testing.assert_array_equal(data.sample_scalars[:, 0], frame["c"])
+
+
+def test_runs_of_slopes_remember_them(tmp_path):
+    """Points that fall towards the origin, dx/dt = -q x: formulas, check and predict know what the target is."""
+    start, t = np.random.default_rng(0).uniform(-1, 1, (8, 1, 2)), np.linspace(0, 1, 25)
+    x = start / np.sqrt(1 + 2 * (start**2).sum(-1, keepdims=True) * t[:, None])
+    rows = {
+        "run": np.repeat(range(8), 25),
+        "t": np.tile(t, 8),
+        "x": x[..., 0].ravel(),
+        "y": x[..., 1].ravel(),
+    }
+    frame = pd.DataFrame(rows)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    made = ("--derivative", "t", "--by", "run", "--effort", "quick", "--save", tmp_path / "run", "--json")
+    result = call("discover", tmp_path / "a.csv", *made)
+    assert result.exit_code == 0 and '"text": "(dx/dt) = -1' in result.stdout, result.output
+    checked = call("check", tmp_path / "run", tmp_path / "a.csv")
+    assert checked.exit_code == 0 and "equivariance and accuracy" in checked.stdout
+    frame[["x", "y"]].to_csv(tmp_path / "b.csv", index=False)
+    assert "the file has no targets" in call("check", tmp_path / "run", tmp_path / "b.csv").stdout
+    call("predict", tmp_path / "run", tmp_path / "b.csv", "--out", tmp_path / "p.csv")
+    assert list(pd.read_csv(tmp_path / "p.csv")) == ["dx/dt", "dy/dt"]
+
+
 def test_a_header_further_down_is_pointed_at(tmp_path):
     file = tmp_path / "a.csv"
     file.write_text('Experiment 7, by M\ndate;2024\n"a","b","U"\n1,2,3\n4,5,6\n')
@@ -362,3 +393,10 @@ def test_arrays_of_scalars_keep_their_names(tmp_path):
     np.savez(tmp_path / "a.npz", v=x, mass=x[:, 0], K=x[:, 1])
     data = read(tmp_path / "a.npz", x="v", y="K", scalars="mass")
     assert labels_of(data) == {"scalars": ["mass"], "y": "K", "vectors": ["v"]}
+
+
+@pytest.mark.parametrize("cell, hint", [("1.2D+00", "exponent of Fortran"), ("-1.15 m/s", "a unit behind")])
+def test_cells_that_are_nearly_numbers(tmp_path, cell, hint):
+    (tmp_path / "a.csv").write_text(f"a,b,y\n1,2,3\n4,{cell},6\n")
+    with pytest.raises(DataError, match=rf"line 3, column 'b'.*{hint}"):
+        read(tmp_path / "a.csv")

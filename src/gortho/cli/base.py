@@ -35,6 +35,7 @@ def as_options(message: str) -> str:
         gap = " " if argument and match.end() < len(message) and message[match.end()] not in " ;,:." else ""
         return f"--{argument or alone.replace('_', '-')}" + (f" {word}" if word else gap)
 
+    message = re.sub(r"^(look_for|axial|spaces) = ", lambda m: f"--{m[1].replace('_', '-')} ", message)
     return ARGUMENT.sub(spelled, message)
 
 

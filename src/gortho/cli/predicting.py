@@ -47,7 +47,7 @@ def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
     for notice in [*data.notices, *beyond]:
         click.echo(f"note: {as_options(notice)}", err=True)
     write(out, y, target_columns(found), probabilities(found, data))
-    click.echo(f"{len(y)} predictions in {out}")
+    click.echo(f"{len(y)} prediction{'s' * (len(y) != 1)} in {out}")
 
 
 @main.command(epilog=EXITS)
@@ -58,7 +58,7 @@ def check(ctx: click.Context, /, run: Path, file: Path, as_json: bool, **columns
 
     Measures the equivariance of the predictor on these inputs and, if FILE has targets, its error (for classes, the
     log loss). The check passes if the relative equivariance error is at most 1e-8 and the error at most twice that
-    measured at discovery.
+    measured at discovery, or what the number of held-out labels allows.
 
     \b
     Example:

@@ -55,8 +55,8 @@ TOLERANCE = 0.003
     default="scalar",
     show_default=True,
     metavar="KIND",
-    help='How the target transforms: scalar, vector, covector, conjugation, bilinear, form or "scalar + 2*vector"; '
-    "class for labels.",
+    help="How the target transforms: scalar, vector, covector, conjugation, bilinear, form, with pseudo before it if a "
+    'mirror changes its sign (pseudoscalar, pseudovector), or "scalar + 2*vector"; class for labels.',
 )
 @click.option(
     "--errors",

@@ -198,13 +198,24 @@ def _log(probabilities: np.ndarray) -> Tensor:
     return torch.as_tensor(probabilities).double().clamp_min(LEAST_PROBABILITY).log()
 
 
+def least_probability(samples: int, classes: int) -> float:
+    """What so many samples without a mistake leave for another class: the share of one sample more, of any class."""
+    return max(LEAST_PROBABILITY, 1 / (classes * (samples + 1)))
+
+
+def probabilities(logits: Tensor, least: float) -> Tensor:
+    """Probabilities ``(N, classes)``, none of which is below about ``least``."""
+    p = torch.softmax(logits, 1).clamp_min(least)
+    return p / p.sum(1, keepdim=True)
+
+
 def _modest(log_probabilities: Tensor, samples: int) -> Tensor:
     """Log-probabilities that are not below those of one sample more, of any class.
 
     Classes with sharp bounds are told apart without a single mistake, and then models are as sure as they like: one
     sample beyond the bound would make up all of the log loss.
     """
-    return log_probabilities.clamp_min(-math.log(log_probabilities.shape[1] * (samples + 1)))
+    return log_probabilities.clamp_min(math.log(least_probability(samples, log_probabilities.shape[1])))
 
 
 def _model(

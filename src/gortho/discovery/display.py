@@ -20,6 +20,8 @@ from gortho.report.words import spoken
 
 #: Points of the scatter of predictions.
 SHOWN = 2_000
+#: Matrices of up to this size have their entries written in them.
+WRITTEN = 6
 
 
 def short(found: Any) -> str:
@@ -209,12 +211,16 @@ def figure(found: Any) -> Any:
     drawn.colorbar(left.imshow(A, cmap="RdBu_r", vmin=-size, vmax=size), ax=left)
     left.set_xticks(range(len(A)), names)
     left.set_yticks(range(len(A)), names)
+    for i, j in np.ndindex(A.shape) if len(A) <= WRITTEN else ():
+        dark = abs(A[i, j]) > 0.6 * size
+        left.text(j, i, f"{A[i, j]:.2g}", ha="center", va="center", color="white" if dark else "black")
     left.set_title(f"{found.verdict.name}: {found.group_of_law}")
     values = np.linalg.svd(A, compute_uv=False) if form is None else form.eigenvalues.numpy()
     half = None if found.eigenvalue_errors is None else found.interval_factor * found.eigenvalue_errors
     middle.errorbar(range(len(values)), values, yerr=half, fmt="o", capsize=3)
     middle.axhline(0, color="grey", linewidth=0.8)
-    middle.set_xticks(range(len(values)))
+    middle.set_xticks(range(len(values)), range(1, len(values) + 1))
+    middle.set(xlabel="direction", ylabel="weight in ω" if form is None else "weight in q (eigenvalue)")
     middle.set_title("singular values" if form is None else "eigenvalues (95 %)")
     if found.held_out is not None and found.classes:
         _confusion(right, found)

@@ -9,16 +9,36 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from gortho.discovery.classes import probabilities
 from gortho.nn.framed import InFrame
 from gortho.reps import Scalar, as_rep
 from gortho.samples.called import Labels
 from gortho.samples.door import as_tuples, by_name, split_scalars
 
+#: What predictors are written to.
+SUFFIXES = (".pt2", ".onnx")
 
-def export(net: InFrame, path: Path) -> Path:
-    """Write a predictor to ``.pt2`` or ``.onnx``; any batch size works there."""
+
+class Probabilities(nn.Module):
+    """A network of logits, as `Discovery.predict_proba` gives probabilities."""
+
+    def __init__(self, net: InFrame, least: float):
+        super().__init__()
+        self.net, self.least = net, least
+
+    def forward(
+        self, x: Tensor, point_scalars: Tensor | None = None, sample_scalars: Tensor | None = None
+    ) -> Tensor:
+        """Probabilities ``(batch, classes)``."""
+        return probabilities(self.net(x, point_scalars, sample_scalars), self.least)
+
+
+def export(found: Any, net: InFrame, path: Path) -> Path:
+    """Write a predictor to ``.pt2`` or ``.onnx``; any batch size works there. Of classes, it gives probabilities."""
+    if path.suffix not in SUFFIXES:
+        raise ValueError(f"{path.name}: choose the suffix .pt2 (torch.export) or .onnx")
     example: list[Tensor] = [torch.randn(4, net.points, net.n, dtype=torch.float64)]
     names = ["x"]
     if net.point_scalars:
@@ -28,21 +48,42 @@ def export(net: InFrame, path: Path) -> Path:
         example.append(torch.randn(4, net.sample_scalars, dtype=torch.float64))
         names.append("sample_scalars")
     size = torch.export.Dim("batch", min=1)
+    model = Probabilities(net, found.least_probability) if found.classes else net
     program = torch.export.export(
-        net, (), dict(zip(names, example)), dynamic_shapes={name: {0: size} for name in names}
+        model, (), dict(zip(names, example)), dynamic_shapes={name: {0: size} for name in names}
     )
     if path.suffix == ".pt2":
         torch.export.save(program, path)
-    elif path.suffix == ".onnx":
-        try:
-            exported = torch.onnx.export(program, dynamo=True, verbose=False)
-            assert exported is not None  # it is None for files that torch writes itself
-            exported.save(path)
-        except ModuleNotFoundError as error:
-            raise ImportError(f"ONNX export needs {error.name}: pip install 'gortho[export]'") from None
     else:
-        raise ValueError(f"{path.name}: choose the suffix .pt2 (torch.export) or .onnx")
+        _save_onnx(program, path)
     return path
+
+
+def _save_onnx(program: torch.export.ExportedProgram, path: Path) -> None:
+    try:
+        from onnxscript import ir, opset18
+
+        op: Any = opset18
+
+        def scalar(s: Any, dtype: int, **more: Any) -> Any:
+            """A number as such: torch would round it to float32 first."""
+            return op.Constant(value=ir.tensor(float(s), dtype=ir.DataType(dtype)))
+
+        def asinh(x: Any) -> Any:
+            """onnxruntime has that of float32 alone."""
+            size = op.Abs(x)
+            one = op.CastLike(op.Constant(value_float=1.0), x)
+            return op.Mul(op.Sign(x), op.Log(op.Add(size, op.Sqrt(op.Add(op.Mul(x, x), one)))))
+
+        own: dict[Any, Any] = {
+            torch.ops.aten.scalar_tensor.default: scalar,
+            torch.ops.aten.asinh.default: asinh,
+        }
+        exported = torch.onnx.export(program, dynamo=True, verbose=False, custom_translation_table=own)
+    except ModuleNotFoundError as error:
+        raise ImportError(f"ONNX export needs {error.name}: pip install 'gortho[export]'") from None
+    assert exported is not None  # it is None for files that torch writes itself
+    exported.save(path)
 
 
 def invariants(found: Any, X: Any, scalars: Any = None) -> pd.DataFrame:
@@ -58,6 +99,12 @@ def invariants(found: Any, X: Any, scalars: Any = None) -> pd.DataFrame:
     table = {f"q{i + 1}{j + 1}" if len(pairs) > 1 else "q": gram[:, i, j] for i, j in pairs}
     given = split_scalars(scalars, x.shape[1])
     counts = [0 if s is None else s.shape[-1] for s in given]
+    made = [int(found.network_options.get(name, 0)) for name in ("point_scalars", "sample_scalars")]
+    if counts != made:
+        told = " and ".join(f"{k} for each {of}" for k, of in zip(made, ("point", "sample")) if k) or "none"
+        raise ValueError(
+            f"the run was made with other scalars than were given: it needs {told}, give them by scalars="
+        )
     names = Labels.of(None, None, scalars).full(found.names, x.shape[1], *counts).scalars
     if found.formula is not None and len(found.formula.scalars) == len(names):
         names = found.formula.scalars

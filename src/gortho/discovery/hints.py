@@ -33,7 +33,7 @@ def looks_like_a_gradient(samples: Samples) -> bool:
 
     y_i (Ax)_j = y_j (Ax)_i is linear in A: the least singular vector is the best A.
     """
-    if samples.rep != Vector() or samples.points != 1:
+    if samples.rep != Vector() or samples.points != 1 or samples.n < 2:
         return False
     few = samples.rows(slice(0, ROWS)).in_units(*samples.units)
     x, y = few.x[:, 0].numpy(), few.y.numpy()

@@ -59,8 +59,8 @@ def with_formula(
             formula = plain.formula and given(plain.formula, symmetry, x_unit, y_unit)
     except KeyboardInterrupt:
         return found
-    except (np.linalg.LinAlgError, ArithmeticError) as error:  # the answer is worth more than its formula
-        return replace(found, notices=(*found.notices, f"no formula: its numbers are out of range ({error})"))
+    except (np.linalg.LinAlgError, ArithmeticError):  # the answer is worth more than its formula
+        return replace(found, notices=(*found.notices, "no formula: its numbers are out of range"))
     provenance = replace(
         found.provenance, stages=found.provenance.stages | {"formula": clock.seconds["formula"]}
     )

@@ -13,7 +13,7 @@ import torch
 from scipy.stats import t as student_t
 
 from gortho.discovery import display, exporting, words
-from gortho.discovery.classes import LEAST_PROBABILITY
+from gortho.discovery.classes import least_probability, probabilities
 from gortho.discovery.defect import Defect
 from gortho.discovery.provenance import Provenance, Restart
 from gortho.discovery.reach import UNDEFINED, Extrapolated, Reach, collected
@@ -200,11 +200,18 @@ class Discovery:
         return np.array(self.classes)[values.argmax(1)] if self.classes else values
 
     def predict_proba(self, X: Any, scalars: Any = None) -> np.ndarray:
-        """Probabilities of the classes ``(N, classes)``, in the order of ``classes``; none is below about 1e-6."""
+        """Probabilities of the classes ``(N, classes)``, in the order of ``classes``.
+
+        None is below about 1 / (classes · samples): so many samples without a mistake tell no more.
+        """
         if not self.classes:
             raise ValueError(f"probabilities are for classes: the output was {self.output!r}")
-        p = torch.softmax(torch.as_tensor(self._values(X, scalars)), 1).clamp_min(LEAST_PROBABILITY)
-        return (p / p.sum(1, keepdim=True)).numpy()
+        return probabilities(torch.as_tensor(self._values(X, scalars)), self.least_probability).numpy()
+
+    @property
+    def least_probability(self) -> float:
+        """The least probability that a class is given, before all are divided by their sum."""
+        return least_probability(self.provenance.samples, len(self.classes))
 
     def _values(self, X: Any, scalars: Any) -> np.ndarray:
         net = self._network()
@@ -322,9 +329,10 @@ class Discovery:
     def export(self, path: str | Path) -> Path:
         """Write the predictor with A frozen: ``.pt2`` for torch.export, ``.onnx`` for ONNX (extra ``export``).
 
-        The exported model takes float64 tensors x ``(batch, p, n)`` and the scalars, if any; any batch size works.
+        The exported model takes float64 tensors x ``(batch, p, n)`` and the scalars, if any; any batch size works. Of
+        classes, it gives the probabilities of `predict_proba`.
         """
-        return exporting.export(self._network(), Path(path))
+        return exporting.export(self, self._network(), Path(path))
 
 
 def with_reach(found: Discovery, samples: Samples) -> Discovery:

@@ -61,7 +61,12 @@ def save(found: Discovery, directory: Path) -> Path:
 
     A kill, a full disk or a second writer leaves the run that was there before, or a new one, never a mixture.
     """
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise type(error)(
+            f"{directory} cannot be written to ({error.strerror}): choose another directory"
+        ) from None
     before = _weights_named_in(directory)
     content = {"format": FORMAT, **stored(replace(found, network=None))}
     del content["network"]

@@ -127,6 +127,8 @@ def spectral_form(
     if n < 2:
         raise ValueError("in one dimension every function of x² has the same form: there is nothing to find")
     law = InfinitesimalLaw(f, X, rep)
+    if not law.J.any() and all(part.rank == 0 for part in rep.parts):
+        raise ValueError("f is constant on X: all forms are kept, and there is none to find")
     generators = symmetric_basis(n)[:, None] @ skew_basis(n)[None]  # X = BΩ for all basis elements of both
     residuals, sizes = zip(*(law.violation(family) for family in generators))
     M = torch.stack(residuals, dim=1)

@@ -25,10 +25,11 @@ NOT_FOUND = {
 
 def headline(found: Discovery) -> str:
     """The verdict in one sentence."""
-    if found.verdict is not Verdict.FOUND:
-        return NOT_FOUND[found.verdict]
     # the same bound as on the pages
     sure = f"{100 * found.confidence:.0f} %" if found.confidence <= 0.99 else "above 99 %"
+    if found.verdict is not Verdict.FOUND:
+        told = NOT_FOUND[found.verdict]
+        return f"{told[:-1]} (confidence {sure})." if found.verdict is Verdict.NONE else told
     how = "nearly respects" if found.approximate else "respects"
     if found.wider is not None:
         return f"The data {how} {found.wider.name(found.interval_factor)} (confidence {sure})."

@@ -39,7 +39,9 @@ def _values(
     gram: Tensor, scalars: Tensor, terms: Sequence[Term], shapes: Tensor
 ) -> Iterator[tuple[int, Monomial, Tensor]]:
     """The products of the terms, each with the place of its term and the value of its factors ``(N,)``."""
-    inside = list(shapes.unbind(-1))
+    inside = [
+        shapes[..., k] for k in range(shapes.shape[-1])
+    ]  # torch.export cannot store the unbinding of nothing
     for place, term in enumerate(terms):
         count = len(term.shapes)
         own, inside = inside[:count], inside[count:]
@@ -110,9 +112,9 @@ class FormulaCoefficients(nn.Module):
         self, gram: Tensor, point_scalars: Tensor | None, sample_scalars: Tensor | None
     ) -> list[list[Tensor]]:
         given = [s.flatten(1) for s in (point_scalars, sample_scalars) if s is not None]
-        scalars = torch.cat(given, 1) if given else gram.new_zeros(len(gram), 0)
+        scalars = torch.cat(given, 1) if given else gram.new_zeros(gram.shape[0], 0)
         points = gram.shape[1]
-        found = [gram.new_zeros(len(gram), *(points,) * len(way.legs)) for way in self.ways]
+        found = [gram.new_zeros(gram.shape[0], *(points,) * len(way.legs)) for way in self.ways]
         for place, monomial, value in _values(gram * self.root, scalars, self.terms, self.shapes):
             value = value * self.weights[place] * self.sizes[monomial.term]
             for weights in monomial.legs:

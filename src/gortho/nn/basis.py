@@ -236,7 +236,9 @@ def axial_places(axial: bool | Sequence[int], points: int, set_like: bool) -> tu
     given = list(axial)
     places = tuple(i for i in range(points) if i in given)
     if len(places) < len(set(given)):
-        raise ValueError(f"axial = {axial!r}: give places from 0 to {points - 1}, or True for all vectors")
+        raise ValueError(
+            f"axial = {','.join(map(str, given))}: give places from 0 to {points - 1}, those of the axial vectors"
+        )
     if set_like and len(places) not in (0, points):
         raise ValueError(f"axial = {list(axial)}: the points of a set are alike, give True, or nothing")
     return places

@@ -40,6 +40,8 @@ class InFrame(nn.Module):
         self.form = as_form_module(form)
         self.register_buffer("W", W.clone())
         self.register_buffer("back", torch.linalg.inv(own))
+        #: What odd outputs are turned by; a number, as ONNX has no determinant.
+        self.handed = float(torch.linalg.det(own).sign())
         self.register_buffer("unit", torch.as_tensor(unit, dtype=torch.float64))
         self.register_buffer("x_unit", torch.as_tensor(x_unit, dtype=torch.float64))
         self.rep, self.n, self.points, self.set_like = net.rep, net.n, net.points, net.set_like
@@ -65,7 +67,7 @@ class InFrame(nn.Module):
         y = self.net(z, point_scalars, sample_scalars)
         back = self.back.expand(y.shape[0], -1, -1)
         pieces = [
-            part.act_unchecked(back, v) if part.rank or part.odd else v
+            (self.handed if part.odd else 1.0) * (part.even.act_unchecked(back, v) if part.rank else v)
             for part, v in zip(self.rep.parts, self.rep.split(y, self.n))
         ]
         return self.unit * self.rep.join(pieces)

@@ -29,8 +29,10 @@ class Chart(enum.StrEnum):
 
     def __call__(self, gram: Tensor, unit: Tensor) -> Tensor:
         """The coordinates ``(..., p(p+1)/2)`` of ``(..., p, p)``; units of the squares of the vectors ``(..., p)``."""
-        i, j = torch.triu_indices(gram.shape[-1], gram.shape[-1], 1, device=gram.device)
-        own = gram.diagonal(dim1=-2, dim2=-1) / unit
+        own, points = gram.diagonal(dim1=-2, dim2=-1) / unit, gram.shape[-1]
+        if points == 1:  # without pairs, which ONNX has no empty lists for
+            return own if self is Chart.PRODUCTS else own / (own.square() + SOFT**2) ** 0.25
+        i, j = torch.triu_indices(points, points, 1, device=gram.device)
         mixed = gram[..., i, j] / (unit[..., i] * unit[..., j]).sqrt()
         if self is Chart.PRODUCTS:
             return torch.cat([own, mixed], -1)

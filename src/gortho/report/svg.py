@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from gortho.report.data import Array
@@ -29,6 +30,8 @@ _PAGE_COLOURS = {
 }
 #: Cells of a matrix may be wider than asked for by this factor, where numbers are long.
 WIDER = 1.4
+#: Inches at the sides of a plot: fonts of browsers may be wider than those that are measured here.
+ROOM = 0.1
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "path",
     "svg.hashsalt": "gortho",
@@ -84,7 +87,7 @@ def plots(name: str, alt: str, draws: Sequence[Callable[[Axes], None]]) -> str:
 def _drawn(name: str, alt: str, draw: Callable[[Figure], None], size: tuple[float, float]) -> str:
     with rc_context(_STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
-        figure = Figure(figsize=size, layout="constrained")
+        figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=ROOM))
         draw(figure)
         buffer = StringIO()
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})

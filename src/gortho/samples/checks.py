@@ -123,6 +123,7 @@ def check_inputs(
     *,
     names: Sequence[str] | None = None,
     place: Callable[[int], str] = "row {}".format,
+    fix: str = IMPUTE,
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Inputs without targets as finite float64 arrays, every row in its place; arguments as in `check_samples`.
 
@@ -133,7 +134,7 @@ def check_inputs(
     arrays = {name: as_float64(array, name) for name, array in given.items() if array is not None}
     _check_shapes(arrays, least=1)
     for name, array in arrays.items():
-        _check_finite(name, array, place, names if name == "X" else None)
+        _check_finite(name, array, place, names if name == "X" else None, fix)
     return arrays["X"], arrays.get("point_scalars"), arrays.get("sample_scalars")
 
 

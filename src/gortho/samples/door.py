@@ -39,8 +39,9 @@ def as_tuples(X: Any) -> np.ndarray | Tensor:
 
 
 def frame_columns(X: Any) -> tuple[str, ...]:
-    """The names of a data frame's columns; none for arrays."""
-    return tuple(str(name) for name in getattr(X, "columns", ()))
+    """The names of a data frame's columns, those of several levels joined by dots; none for arrays."""
+    columns = getattr(X, "columns", ())
+    return tuple(".".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in columns)
 
 
 def by_name(X: Any, names: Sequence[str], columns: Sequence[str] = (), points: int = 1) -> Any:

@@ -147,14 +147,15 @@ def shaped(raw: Raw, wanted: Wanted) -> Dataset:
 def checked(raw: Raw, wanted: Wanted, source: str, limits: Limits) -> Dataset:
     """Numbers as they stand in the file as checked samples."""
     if not len(raw) and raw.source.columns is not None:
-        raise DataError("the table is empty below its header: give at least two samples")
+        few = "one row" if wanted.targets is False else "two samples"
+        raise DataError(f"the table is empty below its header: give at least {few}")
     raw = without_missing(raw) if wanted.dropna else raw
     place = None if "time" in raw.parts else raw.place
     raw = with_slopes(raw, wanted, limits.seed) if "time" in raw.parts else raw
     d = replace(shaped(raw, wanted), source=source, place=place)
     point, sample = d.point_scalars, d.sample_scalars
     if d.y is None:
-        X, point, sample = checks.check_inputs(d.X, point, sample, names=d.names, place=raw.place)
+        X, point, sample = checks.check_inputs(d.X, point, sample, names=d.names, place=raw.place, fix=FIX)
         return replace(d, X=X, point_scalars=point, sample_scalars=sample)
     missing = np.flatnonzero(np.isnan(d.y)) if raw.source.classes else np.empty(0)
     if len(missing):
@@ -215,9 +216,10 @@ def with_slopes(raw: Raw, wanted: Wanted, seed: int) -> Raw:
                 f"{name} is missing or infinite in {raw.place(int(bad.argmax()))}: drop such rows"
             )
     x, slopes, errors = derivatives(x, time, raw.parts.get("by"), seed)
-    notice = "x and y = dx/dt come from smoothing splines, y with the errors of its slopes"
-    more = {"weight": raw.parts["weight"]} if "weight" in raw.parts else {"y_error": errors}
-    return replace(raw, parts={"x": x, "y": slopes, **more}, notices=[*raw.notices, notice])
+    notice = "x and the target dx/dt come from smoothing splines, dx/dt with the errors of its slopes"
+    parts = {name: values for name, values in raw.parts.items() if name not in ("time", "by")}
+    more = {} if "weight" in parts else {"y_error": errors}
+    return replace(raw, parts=parts | {"x": x, "y": slopes, **more}, notices=[*raw.notices, notice])
 
 
 def shape_points(X: np.ndarray, points: int | None) -> np.ndarray:

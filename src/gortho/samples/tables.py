@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -103,8 +104,10 @@ def pick(wanted: str | Sequence[str], header: list[str], what: str) -> list[str]
 
     >>> pick("E, px:pz", ["E", "px", "py", "pz", "y"], "x")
     ['E', 'px', 'py', 'pz']
+    >>> pick('E, "v,y"', ["E", "v,y"], "x")
+    ['E', 'v,y']
     """
-    parts = [wanted] if wanted in header else wanted.split(",") if isinstance(wanted, str) else wanted
+    parts = _parts(wanted, header)
     picked: list[str] = []
     for part in (str(part).strip() for part in parts):
         ends = [part] if part in header or ":" not in part else [end.strip() for end in part.split(":", 1)]
@@ -120,6 +123,13 @@ def pick(wanted: str | Sequence[str], header: list[str], what: str) -> list[str]
     return picked
 
 
+def _parts(wanted: str | Sequence[str], header: list[str]) -> list[str]:
+    """Names between commas; those that hold a comma stand in double quotes, as in a .csv."""
+    if not isinstance(wanted, str):
+        return list(wanted)
+    return [wanted] if wanted in header else next(csv.reader([wanted], skipinitialspace=True), [])
+
+
 def _pick_samples(
     header: list[str], wanted: Wanted, taken: list[str]
 ) -> tuple[list[str], list[str], list[str]]:
@@ -131,12 +141,14 @@ def _pick_samples(
     x_columns = None if x is None else pick(x, header, "x")
     y_columns: list[str] | None = None
     if y is not None and targets is None:  # wanted only if they are there
-        parts = [y] if y in header else y.split(",") if isinstance(y, str) else list(y)
+        parts = _parts(y, header)
         ends = [end.strip() for part in parts for end in (part, *part.split(":"))]
         y_columns = pick(y, header, "y") if any(end in header for end in ends) else []
     elif y is not None and targets:
         y_columns = pick(y, header, "y")
     free = [name for name in header if name not in {*taken, *(x_columns or []), *(y_columns or [])}]
+    if wanted.time is not None:  # y is made of x: a column of that name is a coordinate
+        y_columns = []
     if y_columns is None:
         y_columns = [name for name in free if TARGET.match(name)]
         coordinates = [name for name in y_columns if name[0] in "yY" and _after(name) in header]

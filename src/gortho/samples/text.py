@@ -28,6 +28,8 @@ from .tables import LOOKED_AT, Table
 WHITESPACE = r"\s+"
 READABLE = {"", "#n/a", "<na>", "n/a", "na", "none", "null", "true", "false"}  # missing, or logical
 #: 1,234.5, 1,234,567 and 1.234,5, 1.234.567: groups of three digits, and decimals after the other sign.
+FORTRAN = re.compile(r"[-+]?[\d.]+[dD][-+]?\d+")
+WITH_UNIT = re.compile(r"[-+]?\d[\d.]*(?:[eE][-+]?\d+)? *[^\W\d_].*")
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:(?:,\d{3})+\.\d*|(?:\.\d{3})+,\d*|(?:,\d{3}){2,}|(?:\.\d{3}){2,})")
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 
@@ -274,4 +276,8 @@ def _explain(layout: Layout, columns: list[str], rows: int | None = None) -> Non
                 layout.decimal == "," and re.fullmatch(r"[-+]?\d+\.\d{3}", cell)
             ):
                 fix = "it has thousands separators: write all numbers without them"
+            if FORTRAN.fullmatch(cell):
+                fix = "it has an exponent of Fortran: write E in place of D in all numbers"
+            elif WITH_UNIT.fullmatch(cell):
+                fix = "it has a unit behind the number: write numbers alone, and units in the header"
             raise DataError(f"line {line}, column {name!r}: {cell!r} is not a number: {fix}")

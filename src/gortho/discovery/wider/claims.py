@@ -52,7 +52,8 @@ class Asked:
         wanted = LOOK_FOR if look_for == "auto" else look_for
         wanted = (wanted,) if isinstance(wanted, str) else wanted
         if not isinstance(wanted, Collection) or not wanted or not set(wanted) <= set(LOOK_FOR):
-            raise ValueError(f"look_for = {look_for!r}: give 'auto', or some of {', '.join(LOOK_FOR)}")
+            told = ",".join(map(str, wanted)) if isinstance(wanted, Collection) and wanted else repr(look_for)
+            raise ValueError(f"look_for = {told}: give auto, or some of {', '.join(LOOK_FOR)}")
         places = axial_places(() if axial is None else axial, points, set_like)
         kinds = tuple(int(s) for s in (() if spaces is None else spaces))
         if kinds and (len(kinds) != points or set(kinds) != set(range(max(kinds) + 1))):
