@@ -29,6 +29,7 @@ WHITESPACE = r"\s+"
 READABLE = {"", "#n/a", "<na>", "n/a", "na", "none", "null", "true", "false"}  # missing, or logical
 #: 1,234.5, 1,234,567 and 1.234,5, 1.234.567: groups of three digits, and decimals after the other sign.
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:(?:,\d{3})+\.\d*|(?:\.\d{3})+,\d*|(?:,\d{3}){2,}|(?:\.\d{3}){2,})")
+UNITS_ROW = "where the line has the units of the columns, begin it with #, or drop it"
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 
 
@@ -267,7 +268,7 @@ def _explain(layout: Layout, columns: list[str], rows: int | None = None) -> Non
                 continue
             fix = "replace it by a number, or drop the line, or the column by drop="
             if number == 0 and not any(_is_number(cells[p], layout.decimal) for p, _ in wanted):
-                fix = "where the line has the units of the columns, begin it with #, or drop it"
+                fix = UNITS_ROW
             if DECIMAL_COMMA.fullmatch(cell):
                 fix = "it has a decimal comma: say so by decimal=','"
             if THOUSANDS.fullmatch(cell) or (
