@@ -122,7 +122,9 @@ def test_a_folder_is_a_target_for_each_file(tmp_path):
         "two.csv": "FOUND",
         "bad.csv": "ERROR",
     }
-    assert found.rows[-1].reason == "bad.csv is empty: write it again"
+    assert (
+        found.rows[-1].reason == "bad.csv is empty: save it again where it was made, or choose another file"
+    )
     assert found.left_out == {"notes.txt": "not a kind of file that is read"}
 
 
@@ -175,7 +177,7 @@ def test_order_and_doubt():
     found = Scan.of(rows, wanted=7)
     assert [row.target for row in found.rows] == ["c", "b", "a", "n", "u", "e"]
     assert found.expected_wrong == pytest.approx(0.5) and "about 0.5 of the 3 FOUND" in str(found)
-    assert "1 targets are not done" in found.headline()
+    assert "1 target is not done" in found.headline()
     assert Scan.of(rows[:2]).expected_wrong == 0 and Scan.of(rows[:2]).doubt() == ""
     assert "none of the FOUND is expected" in Scan.of([Row("a", "FOUND", 0.995)]).doubt()
     resumed = Scan.of(rows, wanted=6, before=4, files=True)

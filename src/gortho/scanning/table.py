@@ -86,7 +86,7 @@ class Scan:
             told = "none of the FOUND is expected to be wrong"
         return (
             f"By their confidences, {told}. "
-            "If few targets have a form at all, more are: check those you rely on with new data."
+            "If few targets have a form at all, more may be: check those you rely on with new data."
         )
 
     def headline(self) -> str:
@@ -94,7 +94,9 @@ class Scan:
         told = ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items()) or "no rows yet"
         rest = self.wanted - len(self.rows)
         before = f"; {self.before} of {self.wanted} were done before" if self.before else ""
-        return f"{self.source}: {told}{before}" + (f"; {rest} targets are not done" if rest > 0 else "")
+        return f"{self.source}: {told}{before}" + (
+            f"; {rest} {'targets are not done' if rest > 1 else 'target is not done'}" if rest > 0 else ""
+        )
 
     def __str__(self) -> str:
         width = max([len(row.target) for row in self.rows], default=0)
@@ -103,7 +105,7 @@ class Scan:
             sure = f"{100 * row.confidence:5.1f} %" if row.confidence else " " * 7
             told = f"{row.group}  {shorten(row.law, LAW)}" if row.group else shorten(row.reason, LAW)
             lines.append(f"  {row.target:<{width}}  {row.verdict:<15} {sure}  {told}".rstrip())
-        formulas = [f"  {row.target + ':':<{width + 1}} {row.formula}" for row in self.rows if row.formula]
+        formulas = [f"  {_told(row)}" for row in self.rows if row.formula]
         lines += ["formulas:", *formulas] if formulas else []
         if self.left_out:
             lines.append("left out: " + "; ".join(f"{name} ({why})" for name, why in self.left_out.items()))
@@ -134,6 +136,11 @@ class Scan:
 
     def _repr_html_(self) -> str:
         return self.table[list(COLUMNS[:7])].to_html(index=False) + f"<p>{self.doubt()}</p>"
+
+
+def _told(row: Row) -> str:
+    """The formula of a row, with its target where the formula does not begin with it."""
+    return row.formula if row.formula.startswith(f"{row.target} = ") else f"{row.target}: {row.formula}"
 
 
 def _place(row: Row) -> tuple[Any, ...]:
