@@ -330,7 +330,7 @@ def test_from_file_to_predictions(client, tmp_path):
     assert result["headline"] in client.get(f"/runs/{run}/report.html").text
     assert result["formula"]["text"].startswith("y = ") and result["beside"] == []
     assert result["written"] == [result["formula"]["text"], "y = 1.00 t² - 2.00 s²"]
-    assert result["said"][0].startswith("± 95 %: ")
+    assert result["said"][0].startswith("± 95 %: ") and result["advice"].endswith("on new data.")
 
     report = client.get(f"/runs/{run}/report.html")
     assert "script-src" not in guard.REPORT_POLICY

@@ -82,6 +82,7 @@ def _answer(found: Any) -> dict[str, Any]:
     said = [] if law is None else [line for line in lines(law)[1:] if not line.startswith("that is, ")]
     sign, badge = APPROXIMATE if found.approximate else BADGES[found.verdict.name]
     more = {
+        "advice": found.advice.replace(" (gortho check)", ""),  # a command
         "headline": found.headline(),
         "written": written,
         "said": said,
@@ -105,7 +106,7 @@ def predict(
     from gortho.samples.errors import OTHERS
 
     found, notes = load(run), []
-    if decimal is None and _has_commas(file):
+    if decimal is None and _has_commas(file, found):
         decimal, notes = ",", ["the file was read with decimal commas"]
     try:
         data = read_for(found, Path(file), targets=False, decimal=decimal or ".", dropna=dropna)
@@ -116,11 +117,13 @@ def predict(
     return {"rows": len(y), "notes": [*notes, *map(as_fields, data.notices), *beyond]}
 
 
-def _has_commas(file: str) -> bool:
-    """Whether a column of a table has numbers with decimal commas."""
+def _has_commas(file: str, found: Any) -> bool:
+    """Whether a column that a run needs has numbers with decimal commas."""
     from gortho.samples.look import look as look_at
 
-    return any(column.commas for column in look_at(file).columns)
+    columns = found.provenance.source.columns
+    needed = {*columns.get("x", ()), *columns.get("scalars", ())}
+    return any(column.commas for column in look_at(file).columns if column.name in needed)
 
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {LOOK: look, "discover": discover, "predict": predict}

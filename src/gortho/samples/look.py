@@ -81,7 +81,7 @@ def _table(path: Path, kind: Kind, decimal: str) -> Look:
     frame = table.head(LOOKED_AT)
     rows = table.total if table.total is not None else count_rows(path, decimal)
     if not rows:
-        raise DataError("the table has a header and no rows below it: write it again")
+        raise DataError("the table has a header and no rows below it: save it with its rows")
     read = [_values(frame[name], kind is TEXT, decimal) for name in table.header]
     whole = [_all_whole(values) for values, _, _ in read]
     lattice = all(is_whole for is_whole, (values, _, _) in zip(whole, read) if values is not None)
@@ -166,7 +166,7 @@ def _arrays(path: Path, kind: Kind) -> Look:
     found = (npz_arrays if kind is NPZ else hdf5_arrays)(path)
     columns = tuple(_array(name, shape, dtype) for name, (shape, dtype) in found.items())
     if not columns:
-        raise DataError("the file holds no arrays: write it again")
+        raise DataError("the file holds no arrays: save it with x and y")
     usual = {part: next((c for c in columns if c.name in names), None) for part, names in USUAL.items()}
     x, y = ((c.name,) if c is not None and c.kind != "objects" else () for c in usual.values())
     first = next((c for c in columns if c.name in x), columns[0])
