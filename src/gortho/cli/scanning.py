@@ -123,16 +123,14 @@ def scan(
     except KeyboardInterrupt:
         click.echo(f"Interrupted: the rows so far are in {folder}, and the same command continues.", err=True)
         ctx.exit(INTERRUPTED)
+    ctx.exit(_tell(found, folder, effort, as_json))
+
+
+def _tell(found: Scan, folder: Path, effort: str, as_json: bool) -> int:
+    """Print and write the table in the words of the command line; the exit code."""
     rows = tuple(replace(row, reason=as_options(row.reason)) for row in found.rows)
     found = replace(found, rows=rows, effort=effort)
-    found.write()  # in the words of the command line
-    _tell(found, folder, as_json)
-    if {row.verdict for row in rows} == {"ERROR"}:
-        click.echo("Every target ended with an error.", err=True)
-        ctx.exit(BAD_INPUT)
-
-
-def _tell(found: Scan, folder: Path, as_json: bool) -> None:
+    found.write()
     if as_json:
         content = {
             "rows": [
@@ -148,3 +146,7 @@ def _tell(found: Scan, folder: Path, as_json: bool) -> None:
     for name in ("table.csv", "table.html"):
         if (folder / name).exists():
             click.echo(f"Table: {folder / name}", file=sys.stderr if as_json else None)
+    if {row.verdict for row in rows} != {"ERROR"}:
+        return 0
+    click.echo("Every target ended with an error.", err=True)
+    return BAD_INPUT

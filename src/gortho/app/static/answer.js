@@ -54,7 +54,7 @@ function inWords({ x, y, scalars, derivative }) {
   return `x = (${names.join(", ")}), y = ${target}${scalars.length ? `, scalars: ${scalars.join(", ")}` : ""}`;
 }
 
-// Says so where an answer is no longer of what is chosen: `file` above, and the `options` to ask (null if they are none).
+// Says so where an answer is not of what is chosen: the file above, and the options to ask (null if they are none).
 export function markAnswer(file, options) {
   if (!current || $("answer").hidden) return;
   const { name, asked } = current.of;
@@ -102,7 +102,10 @@ async function guarded(work) {
 
 // `upload` stores a file and gives its { file, name }.
 export function listenToAnswer(upload) {
-  $("predict").addEventListener("click", () => guarded((last) => predict(current.of.asked.file, current.of.name, last)));
+  $("predict").addEventListener("click", () => guarded((last) => {
+    const { asked, name } = current.of;
+    return predict(asked.file, name, last);
+  }));
   $("other").addEventListener("change", () => guarded(async (last) => {
     const [file] = $("other").files;
     $("other").value = "";

@@ -24,7 +24,7 @@ export async function ask(method, path, body) {
   return content;
 }
 
-// Of things begun one after another only the last counts: each begin() gives a function that says whether it still does.
+// Of things begun one after another only the last counts: each call gives a function that says whether it still does.
 export function turns() {
   let turn = 0;
   return () => {

@@ -87,7 +87,8 @@ function mark() {
 function check(name) {
   const input = document.querySelector(`[name=${name}]`);
   if (input.checkValidity()) return input;
-  throw Object.assign(new Error(`${input.closest("label").querySelector("span").textContent}: ${input.validationMessage}`), { input });
+  const called = input.closest("label").querySelector("span").textContent;
+  throw Object.assign(new Error(`${called}: ${input.validationMessage}`), { input });
 }
 
 function asked() {

@@ -90,7 +90,8 @@ export function byVector(names, points) {
 // What was asked before, chosen again.
 export function choose(options) {
   look.columns.forEach(({ name }, index) => {
-    const role = { x: "x", y: "y", scalars: "scalar" }[["x", "y", "scalars"].find((part) => options[part].includes(name))];
+    const part = ["x", "y", "scalars"].find((one) => options[one].includes(name));
+    const role = part === "scalars" ? "scalar" : part;
     document.querySelector(`[name=role-${index}][value=${role ?? "off"}]`).checked = true;
   });
   chosenByHand = true;
