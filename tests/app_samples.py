@@ -63,7 +63,7 @@ def bad_files(folder):
         "twice.csv": (b"a,a,y\n1,2,3\n", "more than once"),
         "latin.csv": ("a,ä\n1,2\n".encode("latin-1"), "not UTF-8"),
         "wide.csv": (good.encode("utf-16"), "UTF-16"),
-        "page.csv": (b"\n<!DOCTYPE html>\n<p>Sorry, not, found\n", "a web page): download the file itself"),
+        "page.csv": (b"\n<!DOCTYPE html>\n<p>Sorry, not, found\n", "a web page: download the file itself"),
         "damaged.csv.gz": (gzip.compress(good.encode())[:200], "damaged one"),
         "picture.png": (b"\x89PNG", "suffix '.png'"),
         "model.pkl": (pickle.dumps(Mark(folder / "loaded")), "suffix '.pkl'"),

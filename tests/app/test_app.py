@@ -229,7 +229,12 @@ def test_pickled_arrays_are_shown_and_never_loaded(client, tmp_path):
         ({"x": ["t", 3], "y": ["y"]}, "is not a list of names"),
         ({"x": ["t"], "y": ["y"], "seed": "abc"}, "Seed: 'abc' is not a whole number"),
         ({"x": ["t"], "y": ["y"], "seed": 1.5}, "Seed: 1.5 is not a whole number"),
+        ({"x": ["t"], "y": ["y"], "seed": float("inf")}, "Seed: inf is not a whole number"),
+        ({"x": ["t"], "y": ["y"], "tolerance": float("nan")}, "Tolerance: nan is not a number"),
         ({"x": ["t"], "y": ["y"], "tolerance": True}, "Tolerance: True is not a number"),
+        ({"x": ["t"], "y": ["y"], "decimal": "x"}, "Decimal separator: 'x' is not a point or a comma"),
+        ({"x": ["t"], "y": ["y"], "output": "scalar + foo"}, "How y changes: 'foo' is unknown; choose from"),
+        ({"x": ["t"], "y": ["y"], "output": "scalar + class"}, "How y changes: 'class' is unknown"),
         ({"x": ["t"], "y": ["y"], "dropna": "yes"}, "'yes' is not yes or no"),
         ({"x": ["t"], "y": ["y"], "effort": "huge"}, "Effort: 'huge' is not one of normal, quick"),
         ([], "not a JSON object"),
@@ -240,11 +245,22 @@ def test_what_is_asked_is_checked(content, message):
         Asked.of(content)
 
 
+@pytest.mark.parametrize("output", ["scalar + 2*vector", "pseudovector", "Tensor(3, 0) + form", "class"])
+def test_outputs_that_a_search_knows(output):
+    assert Asked.of({"x": ["t"], "y": ["y"], "output": output}).output == output
+    if output != "class":
+        gortho.reps.as_rep(output)
+
+
 def test_requests_that_make_no_sense(client):
     file = upload(client, "a.csv", b"a,y\n1,2\n")
     for content, status in ((b"no json", 400), (b"[1]", 400), (b" " * 1_000_001, 413), (b"{}", 404)):
         assert client.post("/runs", content=content).status_code == status
     assert client.post("/runs", json={"file": file}).status_code == 422
+    endless = f'{{"file": "{file}", "x": ["a"], "y": ["y"], "seed": 1e400}}'
+    assert client.post("/runs", content=endless).status_code == 422
+    assert client.get(f"/files/{file}?decimal=x").status_code == 422
+    assert client.get("/runs").json() == {"run": None}
     for path in ("/runs/nothing", "/runs/nothing/run.zip"):
         assert client.get(path).status_code == 404
     assert client.delete("/files").status_code == 405
@@ -302,7 +318,8 @@ def test_from_file_to_predictions(client, tmp_path):
     file = upload(client, "law.csv", frame.to_csv(index=False))
     run = client.post("/runs", json={"file": file, **QUICK}).json()["run"]
     second = client.post("/runs", json={"file": file, **QUICK})
-    assert second.status_code == 409 and "wait for it, or stop it" in second.json()["error"]
+    assert second.status_code == 409 and "A search of law.csv is running" in second.json()["error"]
+    assert second.json()["run"] == client.get("/runs").json()["run"] == run
     assert client.get(f"/runs/{run}/run.zip").status_code == 404  # not yet
 
     state = ended(client, run)
@@ -313,7 +330,7 @@ def test_from_file_to_predictions(client, tmp_path):
     assert result["headline"] in client.get(f"/runs/{run}/report.html").text
     assert result["formula"]["text"].startswith("y = ") and result["beside"] == []
     assert result["written"] == [result["formula"]["text"], "y = 1.00 t² - 2.00 s²"]
-    assert result["said"][0].startswith("± 95 %: ")
+    assert result["said"][0].startswith("± 95 %: ") and result["advice"].endswith("on new data.")
 
     report = client.get(f"/runs/{run}/report.html")
     assert "script-src" not in guard.REPORT_POLICY
@@ -331,11 +348,20 @@ def test_from_file_to_predictions(client, tmp_path):
     np.testing.assert_allclose(table["y"], found.predict(frame), rtol=1e-12)
     np.testing.assert_allclose(table["y"], frame["y"], atol=1e-6)
 
+    gaps = frame.assign(t=frame["t"].where(frame.index > 4)).to_csv(index=False, sep=";", decimal=",")
+    other = upload(client, "gaps.csv", gaps)
+    made = client.post(f"/runs/{run}/predictions", json={"file": other, "dropna": True}).json()
+    assert made["rows"] == 195 and made["notes"][0] == "the file was read with decimal commas"
+    assert "5 of 200 rows" in made["notes"][1] and "left out" in made["notes"][1]
+
     (tmp_path / "other.csv").write_text("t,z\n1,2\n")
     with pytest.raises(ValueError, match=r"other\.csv: there is no column 's'.* choose a file that has them"):
         files = {"run": str(tmp_path / "run"), "file": str(tmp_path / "other.csv"), "out": "never.csv"}
         tasks.predict(print, **files, decimal=".")
-    for name in ("run", "..%2frun.zip", "predictions-..%2f..%2fx", "discovery.json"):
+    for name in (
+        *("run", "..%2frun.zip", "predictions-..%2f..%2fx", "discovery.json"),
+        "predictions-" + "a" * 300 + ".csv",
+    ):
         assert client.get(f"/runs/{run}/{name}").status_code == 404
 
 

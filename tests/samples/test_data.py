@@ -447,11 +447,9 @@ def test_content_against_suffix(tmp_path, samples, table):
         (tmp_path / to).write_bytes((tmp_path / name).read_bytes())
         return tmp_path / to
 
-    found = (
-        r"data.csv is not a text file: it begins with b'\x89HDF",
-        "(this looks like HDF5): rename it to .h5",
+    read_fails(
+        renamed("a.h5", "data.csv"), "data.csv is not a text file but looks like HDF5: rename it to .h5"
     )
-    read_fails(renamed("a.h5", "data.csv"), *found)
     read_fails(renamed("a.npz", "b.tsv"), "not a text file", "zip", "rename it to .npz")
     read_fails(renamed("a.parquet", "b.csv"), "Parquet", "rename it to .parquet")
     read_fails(renamed("a.csv", "b.npz"), "not an .npz archive", "looks like text", "rename it to .csv")
@@ -459,6 +457,8 @@ def test_content_against_suffix(tmp_path, samples, table):
     read_fails(renamed("a.h5", "b.parquet"), "not a Parquet file", "HDF5")
     (tmp_path / "c.csv").write_bytes(b"a,b\0\1\2")
     read_fails(tmp_path / "c.csv", "not a text file", "binary data")
+    (tmp_path / "c.csv").write_bytes(b"\x89PNG\r\n\x1a\n")
+    read_fails(tmp_path / "c.csv", "looks like a PNG picture: give the numbers themselves")
     table.to_csv(tmp_path / "d.csv", index=False, encoding="utf-16")
     read_fails(tmp_path / "d.csv", "UTF-16", "save it as UTF-8")
 

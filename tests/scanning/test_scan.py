@@ -122,7 +122,9 @@ def test_a_folder_is_a_target_for_each_file(tmp_path):
         "two.csv": "FOUND",
         "bad.csv": "ERROR",
     }
-    assert found.rows[-1].reason == "bad.csv is empty: write it again"
+    assert (
+        found.rows[-1].reason == "bad.csv is empty: save it again where it was made, or choose another file"
+    )
     assert found.left_out == {"notes.txt": "not a kind of file that is read"}
 
 
@@ -141,8 +143,10 @@ def test_rows(alone):
     assert all((alone.folder / row.report).read_text().startswith("<!doctype") for row in alone.rows[:2])
     written = pd.read_csv(alone.folder / "table.csv")
     assert list(written.target) == [row.target for row in alone.rows] and "seconds" not in written
+    assert written.samples.isna().tolist() == [False, False, True] == written.confidence.isna().tolist()
     page = (alone.folder / "table.html").read_text()
     assert 'href="reports/gap.html"' in page and alone.doubt() in page
+    assert "targets of many.csv respect" in page and "Effort: starts=4, generations=1" in page
     formulas = {row.target: row.formula for row in alone.rows}
     assert formulas["gap"] in page and formulas["gap"] in str(alone) and not formulas["few"]
     assert {*written.formula.dropna()} == {formula for formula in formulas.values() if formula}
@@ -173,8 +177,12 @@ def test_order_and_doubt():
     found = Scan.of(rows, wanted=7)
     assert [row.target for row in found.rows] == ["c", "b", "a", "n", "u", "e"]
     assert found.expected_wrong == pytest.approx(0.5) and "about 0.5 of the 3 FOUND" in str(found)
-    assert "1 targets are not done" in found.headline()
-    assert Scan.of(rows[:2]).expected_wrong == 0
+    assert "1 target is not done" in found.headline()
+    assert Scan.of(rows[:2]).expected_wrong == 0 and Scan.of(rows[:2]).doubt() == ""
+    assert "none of the FOUND is expected" in Scan.of([Row("a", "FOUND", 0.995)]).doubt()
+    resumed = Scan.of(rows, wanted=6, before=4, files=True)
+    assert resumed.headline().endswith("; 4 of 6 were done before")
+    assert resumed.table.confidence.isna().sum() == 2 and resumed.table.samples.isna().all()
 
 
 def test_options_are_checked(file):
@@ -208,7 +216,7 @@ def test_what_is_there_is_not_done_again(alone, file, monkeypatch):
     again = gortho.scan(
         file, "a,b", "length,gap,few", out=alone.folder, workers=1, reports=True, settings=TINY, **ONLY
     )
-    assert again.rows == alone.rows and not done
+    assert again.rows == alone.rows and not done and again.before == 3 and alone.before == 0
 
 
 @pytest.mark.parametrize(
@@ -353,9 +361,11 @@ def test_progress_is_one_line_in_the_words_of_the_command(file, tmp_path, monkey
 
     def scan(path, progress, **options):
         progress(1, 2, Row("gap", "ERROR", reason=why))
-        return Scan.of([Row("gap", "ERROR", reason=why)], source="many.csv")
+        return Scan.of([Row("gap", "ERROR", reason=why)], source="many.csv", folder=tmp_path)
 
     monkeypatch.setattr(gortho, "scan", scan)
     result = CliRunner().invoke(cli.main, ["scan", str(file), "--x", "a,b", "--out", str(tmp_path)])
     line = next(line for line in result.stderr.splitlines() if "1 of 2" in line)
     assert "by --dropna" in line and len(line) < 130
+    assert result.exit_code == 2 and "Every target ended with an error" in result.stderr
+    assert "by --dropna" in (tmp_path / "table.csv").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from dataclasses import dataclass, fields
@@ -36,7 +37,7 @@ FIELDS = {
     "max_samples": "Rows at most",
 }
 OUTPUTS = {
-    "scalar": "a number that all observers agree on: a mass, an energy",
+    "scalar": "a number that all observers agree on: a mass, a squared distance",
     "vector": "an arrow like x: a force, a momentum",
     "class": "a label, text or numbers: signal or background",
     "covector": "a slope with respect to x",
@@ -44,6 +45,12 @@ OUTPUTS = {
     "conjugation": "a matrix that maps vectors to vectors",
     "form": "a matrix like A: a metric",
 }
+DECIMALS = (".", ",")
+#: One output of several, as `gortho.reps.as_rep` reads it; that needs torch, which the server does without.
+OUTPUT = re.compile(
+    rf"(?:[1-9]\d*\s*\*\s*)?(?:pseudo)?(?:{'|'.join(OUTPUTS.keys() - {'class'})})|"
+    r"Tensor\(\d+,\s*\d+(?:,\s*odd=(?:True|False))?\)"
+)
 LOOK_FOR = {
     "SO": "handedness",
     "direction": "a fixed direction",
@@ -115,6 +122,8 @@ class Asked:
             raise ValueError("no column is chosen for y: choose the target")
         if asked.effort not in EFFORTS:
             raise ValueError(f"{FIELDS['effort']}: {asked.effort!r} is not one of {', '.join(EFFORTS)}")
+        check_decimal(asked.decimal)
+        _check_output(asked.output)
         return asked
 
     def reading(self) -> dict[str, Any]:
@@ -139,6 +148,23 @@ class Asked:
         return shlex.join(words)
 
 
+def check_decimal(sign: str) -> str:
+    """The decimal separator, if it is one."""
+    if sign not in DECIMALS:
+        raise ValueError(f"{FIELDS['decimal']}: {sign!r} is not a point or a comma")
+    return sign
+
+
+def _check_output(output: str) -> None:
+    """Refuse names of outputs that no search knows, before a process is started for them."""
+    for word in () if output == "class" else output.split("+"):
+        if not OUTPUT.fullmatch(word.strip()):
+            raise ValueError(
+                f"{FIELDS['output']}: {word.strip()!r} is unknown; choose from {', '.join(OUTPUTS)}, "
+                "or sums of them other than class, such as scalar + 2*vector"
+            )
+
+
 def _value(name: str, default: Any, kind: str, value: Any) -> Any:
     """A value of the kind that its field has; an empty one means the default."""
     if value is None or value == "":
@@ -149,10 +175,10 @@ def _value(name: str, default: Any, kind: str, value: Any) -> Any:
         return tuple(value) or default
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if kind.startswith("int"):
-        right = number and value == int(value)
+        right = number and math.isfinite(value) and value == int(value)
         value = int(value) if right else value
     elif kind.startswith("float"):
-        right = number
+        right = number and math.isfinite(value)
     else:
         right = isinstance(value, {"str": str, "bool": bool}[kind])
     if not right:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import re
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,7 +25,7 @@ from starlette.staticfiles import StaticFiles
 
 from gortho import __version__
 from gortho.app import example, store, tasks
-from gortho.app.asked import FIELDS, LOOK_FOR, OUTPUTS, Asked
+from gortho.app.asked import FIELDS, LOOK_FOR, OUTPUTS, Asked, check_decimal
 from gortho.app.guard import HOSTS, REPORT_POLICY, Guard
 from gortho.app.jobs import Job
 from gortho.app.store import Run, Store, TooLarge, safe_name
@@ -37,6 +38,8 @@ HERE = Path(__file__).parent
 LOOK_SECONDS, PREDICT_SECONDS = 120.0, 600.0
 #: Bytes of a request other than a file, at most.
 MAX_REQUEST = 1_000_000
+#: Names of files with predictions, one for each file that was predicted for.
+PREDICTIONS = re.compile(r"predictions-[0-9a-f]{16}\.csv")
 
 
 def make_app(token: str) -> Starlette:
@@ -56,6 +59,7 @@ def make_app(token: str) -> Starlette:
             Route("/files", upload, methods=["PUT"]),
             Route("/example", make_example, methods=["POST"]),
             Route("/files/{file}", look),
+            Route("/runs", running),
             Route("/runs", search, methods=["POST"]),
             Route("/runs/{run}", progress),
             Route("/runs/{run}/stop", stop, methods=["POST"]),
@@ -138,7 +142,7 @@ async def make_example(request: Request) -> Response:
 async def look(request: Request) -> Response:
     """The columns of a file."""
     path = _file(request, request.path_params["file"])
-    decimal = request.query_params.get("decimal", ".")
+    decimal = check_decimal(request.query_params.get("decimal", "."))
     async with request.app.state.looking:  # one at a time: each takes memory
         return JSONResponse(await _done("look", LOOK_SECONDS, file=str(path), decimal=decimal))
 
@@ -146,37 +150,47 @@ async def look(request: Request) -> Response:
 async def search(request: Request) -> Response:
     """Begin a search; one at a time."""
     content = await _content(request)
-    path = _file(request, content.pop("file", ""))
-    asked, session = Asked.of(content), _store(request)
-    if session.running is not None:
-        raise HTTPException(409, "A search is running: wait for it, or stop it.")
+    options = dict(content)
+    path = _file(request, options.pop("file", ""))
+    asked, session = Asked.of(options), _store(request)
+    if (other := session.running) is not None:
+        name = session.runs[other].of["name"]
+        told = f"A search of {name} is running, perhaps in another tab: wait for it, or stop it."
+        return JSONResponse({"error": told, "run": other}, 409)
     folder = session.place("run").parent
     job = Job("discover", file=str(path), folder=str(folder), asked=dataclasses.asdict(asked))
-    return JSONResponse({"run": session.add_run(job, folder)}, 201)
+    return JSONResponse({"run": session.add_run(job, folder, {"name": path.name, "asked": content})}, 201)
+
+
+async def running(request: Request) -> Response:
+    """The run that goes on, in whichever tab it was begun; null if none does."""
+    return JSONResponse({"run": _store(request).running})
 
 
 async def progress(request: Request) -> Response:
-    """How far a run is, and its answer."""
-    job = _run(request).job
-    return JSONResponse(dataclasses.asdict(job.state) | {"seconds": job.seconds})
+    """How far a run is, its answer, and what it is the answer to."""
+    run = _run(request)
+    return JSONResponse(dataclasses.asdict(run.job.state) | {"seconds": run.job.seconds, "of": run.of})
 
 
 async def stop(request: Request) -> Response:
     """Stop a run: the first time with the best so far, the second time at once."""
-    job = _run(request).job
-    await run_in_threadpool(job.stop)
-    return JSONResponse(dataclasses.asdict(job.state) | {"seconds": job.seconds})
+    await run_in_threadpool(_run(request).job.stop)
+    return await progress(request)
 
 
 async def predict(request: Request) -> Response:
-    """Predictions of a run for a file."""
+    """Predictions of a run for a file: read as the run was if it is the same file, else as the file itself says."""
     run, content = _run(request), await _content(request)
-    path = _file(request, content.get("file", ""))
+    path, asked = _file(request, content.get("file", "")), run.of["asked"]
     out = run.folder / f"predictions-{path.parent.name}.csv"
-    decimal = str(content.get("decimal", "."))
+    reading = {
+        "decimal": asked.get("decimal") or "." if path.parent.name == asked["file"] else None,
+        "dropna": bool(asked.get("dropna") or content.get("dropna")),
+    }
     async with request.app.state.looking:
         arguments = {"run": str(run.folder / tasks.RUN), "file": str(path), "out": str(out)}
-        done = await _done("predict", PREDICT_SECONDS, **arguments, decimal=decimal)
+        done = await _done("predict", PREDICT_SECONDS, **arguments, **reading)
     return JSONResponse(done | {"file": out.name})
 
 
@@ -184,8 +198,8 @@ async def download(request: Request) -> Response:
     """A file of a run: to look at, the report, or to keep."""
     run, name = _run(request), request.path_params["name"]
     path = run.folder / name
-    known = name in (tasks.ZIP, tasks.REPORT) or name.startswith("predictions-")
-    if not known or path.parent != run.folder or not path.is_file():
+    known = name in (tasks.ZIP, tasks.REPORT) or PREDICTIONS.fullmatch(name)
+    if not known or not path.is_file():
         raise HTTPException(404, f"the run has no file {name}")
     if name == tasks.REPORT and "download" not in request.query_params:
         return FileResponse(path, headers={"Content-Security-Policy": REPORT_POLICY})

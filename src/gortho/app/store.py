@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from gortho.app.jobs import Job
 
@@ -31,10 +32,11 @@ class TooLarge(ValueError):
 
 @dataclass(frozen=True)
 class Run:
-    """A search, and the folder that its files are written to."""
+    """A search, the folder that its files are written to, and what it is of: the file's name and all that was asked."""
 
     job: Job
     folder: Path
+    of: dict[str, Any]
 
 
 class Store:
@@ -58,11 +60,11 @@ class Store:
         self.files[path.parent.name] = path
         return path.parent.name
 
-    def add_run(self, job: Job, folder: Path) -> str:
+    def add_run(self, job: Job, folder: Path, of: dict[str, Any]) -> str:
         """Keep a run; the oldest go where there are too many."""
         while len(self.runs) >= KEPT:
             shutil.rmtree(self.runs.pop(next(iter(self.runs))).folder, ignore_errors=True)
-        self.runs[folder.name] = Run(job, folder)
+        self.runs[folder.name] = Run(job, folder, of)
         return folder.name
 
     @property

@@ -82,6 +82,7 @@ def _answer(found: Any) -> dict[str, Any]:
     said = [] if law is None else [line for line in lines(law)[1:] if not line.startswith("that is, ")]
     sign, badge = APPROXIMATE if found.approximate else BADGES[found.verdict.name]
     more = {
+        "advice": found.advice.replace(" (gortho check)", ""),  # a command
         "headline": found.headline(),
         "written": written,
         "said": said,
@@ -96,20 +97,33 @@ def _answer(found: Any) -> dict[str, Any]:
     return summary(found) | more
 
 
-def predict(watch: Watch, *, run: str, file: str, out: str, decimal: str) -> dict[str, Any]:
-    """Predict for the rows of a file, to a file."""
+def predict(
+    watch: Watch, *, run: str, file: str, out: str, decimal: str | None, dropna: bool = False
+) -> dict[str, Any]:
+    """Predict for the rows of a file, to a file; without a decimal separator, the file's own is told from its cells."""
     from gortho.runs import load, predicted, probabilities, read_for, target_columns
     from gortho.samples import DataError, write
     from gortho.samples.errors import OTHERS
 
-    found = load(run)
+    found, notes = load(run), []
+    if decimal is None and _has_commas(file, found):
+        decimal, notes = ",", ["the file was read with decimal commas"]
     try:
-        data = read_for(found, Path(file), targets=False, decimal=decimal)
+        data = read_for(found, Path(file), targets=False, decimal=decimal or ".", dropna=dropna)
     except DataError as error:
         raise DataError(str(error).replace(OTHERS, ": choose a file that has them")) from None
     y, beyond = predicted(found, data)
     write(out, y, target_columns(found), probabilities(found, data))
-    return {"rows": len(y), "notes": beyond}
+    return {"rows": len(y), "notes": [*notes, *map(as_fields, data.notices), *beyond]}
+
+
+def _has_commas(file: str, found: Any) -> bool:
+    """Whether a column that a run needs has numbers with decimal commas."""
+    from gortho.samples.look import look as look_at
+
+    columns = found.provenance.source.columns
+    needed = {*columns.get("x", ()), *columns.get("scalars", ())}
+    return any(column.commas for column in look_at(file).columns if column.name in needed)
 
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {LOOK: look, "discover": discover, "predict": predict}

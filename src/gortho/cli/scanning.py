@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gortho.cli.base import EXITS, INTERRUPTED, as_options, main
+from gortho.cli.base import BAD_INPUT, INTERRUPTED, as_options, main
 from gortho.cli.options import EFFORTS, JSON, QUIET
 from gortho.cli.searching import client_of, discover, whole_numbers
 from gortho.progress import Bar
@@ -31,7 +32,8 @@ SHARED = (
 
 @main.command(
     params=[option for option in discover.params if option.name in SHARED],
-    epilog=EXITS,
+    epilog=f"Exit codes: 0 the table is written, {BAD_INPUT} bad input, or every target ended with an error, "
+    f"{INTERRUPTED} interrupted by Ctrl-C.",
     short_help="Try many targets or many files, and write one table.",
 )
 @click.option(
@@ -96,9 +98,13 @@ def scan(
         options["names"] = [name.strip() for name in names.split(",")]
     folder = out or Path(f"{file.name.split('.')[0] or 'here'}-scan")
 
+    before: list[int] = []
+
     def watch(done: int, total: int, row: Row) -> None:
+        before.append(done - 1)
         said = row.group or textwrap.shorten(as_options(row.reason), SHORT, placeholder=" …")
-        bar(f"{done} of {total}", done / total, f"{row.target}: {row.verdict} {said}")
+        stage = f"{done} of {total}" + (f" ({before[0]} were done before)" if before[0] else "")
+        bar(stage, done / total, f"{row.target}: {row.verdict} {said}")
 
     try:
         with Bar(hidden=quiet) as bar, client_of(dask) as client:
@@ -117,10 +123,14 @@ def scan(
     except KeyboardInterrupt:
         click.echo(f"Interrupted: the rows so far are in {folder}, and the same command continues.", err=True)
         ctx.exit(INTERRUPTED)
-    _tell(found, folder, as_json)
+    ctx.exit(_tell(found, folder, effort, as_json))
 
 
-def _tell(found: Scan, folder: Path, as_json: bool) -> None:
+def _tell(found: Scan, folder: Path, effort: str, as_json: bool) -> int:
+    """Print and write the table in the words of the command line; the exit code."""
+    rows = tuple(replace(row, reason=as_options(row.reason)) for row in found.rows)
+    found = replace(found, rows=rows, effort=effort)
+    found.write()
     if as_json:
         content = {
             "rows": [
@@ -132,7 +142,11 @@ def _tell(found: Scan, folder: Path, as_json: bool) -> None:
         }
         click.echo(json.dumps(content, indent=1, allow_nan=False))
     else:
-        click.echo(as_options(str(found)))
+        click.echo(str(found))
     for name in ("table.csv", "table.html"):
         if (folder / name).exists():
             click.echo(f"Table: {folder / name}", file=sys.stderr if as_json else None)
+    if {row.verdict for row in rows} != {"ERROR"}:
+        return 0
+    click.echo("Every target ended with an error.", err=True)
+    return BAD_INPUT

@@ -46,9 +46,10 @@ ARRAYS = tuple(suffix for suffix, kind in KINDS.items() if kind.table is None)
 #: Suffixes of tables of text that may be anything else as well.
 PLAIN = (".txt", ".dat", ".asc")
 #: How files begin that are often named wrongly: what they look like, and what to do.
+PICTURE = "give the numbers themselves, as a table"
 LOOKS = [
     (ZIP[0], "a zip archive such as .npz or .xlsx", "rename it to .npz or .xlsx, whichever it is"),
-    (ZIP[1], "an empty zip archive", "write it again"),
+    (ZIP[1], "an empty zip archive", "save it again with what belongs in it"),
     (b"\x89HDF", "HDF5", "rename it to .h5"),
     (b"PAR1", "Parquet", "rename it to .parquet"),
     (b"\x93NUMPY", "a single numpy array", "rename it to .npy"),
@@ -57,6 +58,10 @@ LOOKS = [
     (b"\xff\xfe", "UTF-16 text", "save it as UTF-8"),
     (b"\xfe\xff", "UTF-16 text", "save it as UTF-8"),
     (b"\x80", "a pickle", "save the arrays by np.savez"),
+    (b"\x89PNG", "a PNG picture", PICTURE),
+    (b"\xff\xd8\xff", "a JPEG picture", PICTURE),
+    (b"GIF8", "a GIF picture", PICTURE),
+    (b"%PDF", "a PDF document", PICTURE),
 ]
 #: How web pages begin, in small letters: what a server sends in place of a file that is not there.
 WEB_PAGE = (b"<!doctype html", b"<html")
@@ -89,7 +94,7 @@ def kind_of(path: Path) -> Kind:
     except OSError as error:
         raise DataError(f"{path.name} cannot be opened ({error.strerror}): check its permissions") from None
     if not head:
-        raise DataError(f"{path.name} is empty: write it again")
+        raise DataError(f"{path.name} is empty: save it again where it was made, or choose another file")
     known = next((entry for entry in LOOKS if head.startswith(entry[0])), None)
     if head.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(WEB_PAGE):
         known = (b"", "a web page", "download the file itself")
@@ -99,6 +104,4 @@ def kind_of(path: Path) -> Kind:
     looks, fix = ("text", "rename it to .csv") if plain else ("binary data", "check how it was written")
     if known is not None:
         looks, fix = known[1:]
-    raise DataError(
-        f"{path.name} is not {kind.called}: it begins with {head[:8]!r} (this looks like {looks}): {fix}"
-    )
+    raise DataError(f"{path.name} is not {kind.called} but looks like {looks}: {fix}")

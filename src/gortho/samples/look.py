@@ -17,7 +17,7 @@ from .files import named
 from .kinds import NPZ, TEXT, Kind, kind_of
 from .suspects import LEAST_ROWS, looks_like
 from .tables import INDEX, TARGET, check_header
-from .text import DECIMAL_COMMA, READABLE, count_rows
+from .text import DECIMAL_COMMA, READABLE, UNITS_ROW, count_rows
 
 #: Rows from which kinds and ranges of columns are determined.
 LOOKED_AT = 10_000
@@ -31,7 +31,7 @@ DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?")
 class Column:
     """A column of a table, or an array: its kind ("numbers", "whole numbers", "logical", "dates", "text", "mixed",
     "nothing", "objects"), the range of its numbers, how many are missing, some of its values, the shape and the type of
-    an array, and what should be known before it is used.
+    an array, what should be known before it is used, and whether its numbers may have decimal commas.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Column:
     shape: tuple[int, ...] | None = None
     dtype: str = ""
     note: str = ""
+    commas: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def _table(path: Path, kind: Kind, decimal: str) -> Look:
     frame = table.head(LOOKED_AT)
     rows = table.total if table.total is not None else count_rows(path, decimal)
     if not rows:
-        raise DataError("the table has a header and no rows below it: write it again")
+        raise DataError("the table has a header and no rows below it: save it with its rows")
     read = [_values(frame[name], kind is TEXT, decimal) for name in table.header]
     whole = [_all_whole(values) for values, _, _ in read]
     lattice = all(is_whole for is_whole, (values, _, _) in zip(whole, read) if values is not None)
@@ -88,7 +89,17 @@ def _table(path: Path, kind: Kind, decimal: str) -> Look:
         _column(name, *found, is_whole, lattice) for name, found, is_whole in zip(table.header, read, whole)
     )
     x, y = _suggested(columns)
-    return Look(kind.called, False, rows, min(rows, LOOKED_AT), columns, x, y, table.notices)
+    notices = (*table.notices, *_units(frame, read))
+    return Look(kind.called, False, rows, min(rows, LOOKED_AT), columns, x, y, notices)
+
+
+def _units(frame: Any, read: list[tuple[np.ndarray | None, int, list[str]]]) -> tuple[str, ...]:
+    """A word on a first row of text above columns of numbers."""
+    first = [str(cell).strip() for cell in frame.iloc[0]]
+    numbers = [(cell, others) for cell, (values, _, others) in zip(first, read) if values is not None]
+    if not numbers or any(others != [cell] for cell, others in numbers):
+        return ()
+    return (f"the first row below the header holds no numbers ({', '.join(first[:EXAMPLES])}): {UNITS_ROW}",)
 
 
 def _values(column: Any, text: bool, decimal: str) -> tuple[np.ndarray | None, int, list[str]]:
@@ -125,12 +136,9 @@ def _column(
         logical = values is None and {text.lower() for text in others} <= {"true", "false"}
         dates = all(DATE.fullmatch(text) for text in others)
         kind = "mixed" if values is not None else "logical" if logical else "dates" if dates else "text"
-        note = ""
-        if all(DECIMAL_COMMA.fullmatch(text) for text in others):
-            note = "decimal commas? Then choose the comma as decimal separator"
-        elif kind == "mixed":
-            note = f"{others[0]!r} is not a number"
-        return Column(name, kind, missing=missing, examples=shown, note=note)
+        commas = all(DECIMAL_COMMA.fullmatch(text) for text in others)
+        note = f"{others[0]!r} is not a number" if kind == "mixed" and not commas else ""
+        return Column(name, kind, missing=missing, examples=shown, note=note, commas=commas)
     finite = values[np.isfinite(values)] if values is not None else np.empty(0)
     if not len(finite):
         return Column(name, "nothing", missing=missing)
@@ -158,7 +166,7 @@ def _arrays(path: Path, kind: Kind) -> Look:
     found = (npz_arrays if kind is NPZ else hdf5_arrays)(path)
     columns = tuple(_array(name, shape, dtype) for name, (shape, dtype) in found.items())
     if not columns:
-        raise DataError("the file holds no arrays: write it again")
+        raise DataError("the file holds no arrays: save it with x and y")
     usual = {part: next((c for c in columns if c.name in names), None) for part, names in USUAL.items()}
     x, y = ((c.name,) if c is not None and c.kind != "objects" else () for c in usual.values())
     first = next((c for c in columns if c.name in x), columns[0])

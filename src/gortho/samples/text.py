@@ -31,6 +31,7 @@ READABLE = {"", "#n/a", "<na>", "n/a", "na", "none", "null", "true", "false"}  #
 FORTRAN = re.compile(r"[-+]?[\d.]+[dD][-+]?\d+")
 WITH_UNIT = re.compile(r"[-+]?\d[\d.]*(?:[eE][-+]?\d+)? *[^\W\d_].*")
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:(?:,\d{3})+\.\d*|(?:\.\d{3})+,\d*|(?:,\d{3}){2,}|(?:\.\d{3}){2,})")
+UNITS_ROW = "where the line has the units of the columns, begin it with #, or drop it"
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 
 
@@ -269,7 +270,7 @@ def _explain(layout: Layout, columns: list[str], rows: int | None = None) -> Non
                 continue
             fix = "replace it by a number, or drop the line, or the column by drop="
             if number == 0 and not any(_is_number(cells[p], layout.decimal) for p, _ in wanted):
-                fix = "where the line has the units of the columns, begin it with #, or drop it"
+                fix = UNITS_ROW
             if DECIMAL_COMMA.fullmatch(cell):
                 fix = "it has a decimal comma: say so by decimal=','"
             if THOUSANDS.fullmatch(cell) or (

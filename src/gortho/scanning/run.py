@@ -6,8 +6,8 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
+from contextlib import closing, contextmanager
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,7 @@ def scan(
     if folder is not None:
         (folder / "reports" if reports else folder).mkdir(parents=True, exist_ok=True)
     rows = _done(log, keys, folder, reports, retry)
+    before = len(rows)
     pages = _page_names(chosen.all) if reports else {}
     todo = [target for target in chosen.all if target.name not in rows]
     try:
@@ -89,7 +90,8 @@ def scan(
                 if progress is not None:
                     progress(len(rows), len(chosen.all), row)
     finally:
-        found = _table(rows, chosen, path, folder)
+        told = {"before": before, "files": path.is_dir(), "effort": _effort(settings)}
+        found = _table(rows, chosen, path, folder, **told)
     return found
 
 
@@ -205,13 +207,21 @@ def _keep(one: Answered, log: Log | None, folder: Path | None, pages: dict[str, 
     return row
 
 
-def _table(rows: dict[str, Row], chosen: Targets, path: Path, folder: Path | None) -> Scan:
+def _table(rows: dict[str, Row], chosen: Targets, path: Path, folder: Path | None, **told: Any) -> Scan:
     """The table of the rows so far, written to the folder if there is one."""
-    found = Scan.of(
-        rows.values(), left_out=chosen.left_out, source=path.name, folder=folder, wanted=len(chosen.all)
-    )
-    if folder is not None:
-        found.to_csv(folder / "table.csv")
-        with suppress(ImportError):  # without the extra there is the CSV
-            found.to_html(folder / "table.html")
+    more = {"left_out": chosen.left_out, "source": path.name, "folder": folder, "wanted": len(chosen.all)}
+    found = Scan.of(rows.values(), **more, **told)
+    found.write()
     return found
+
+
+def _effort(settings: Settings | None) -> str:
+    """The size of each search, in words: what differs from the usual one."""
+    usual = Settings()
+    changed = {
+        field.name: getattr(settings, field.name)
+        for field in fields(usual)
+        if settings is not None and field.name != "workers"
+    }
+    differs = [f"{name}={value}" for name, value in changed.items() if value != getattr(usual, name)]
+    return ", ".join(differs) or "normal"

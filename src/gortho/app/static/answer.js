@@ -1,16 +1,21 @@
 // The answer: verdict, law, downloads, predictions, report.
 
-import { $, ask, count, make, say, sentence, show } from "./api.js";
+import { $, ask, count, make, say, sentence, show, turns } from "./api.js";
 
-let current = null; // { run, file, decimal }
+const SHOWN = 12; // names of columns, at most
+const begin = turns(); // predictions
+let current = null; // { run, of: { name, asked } }
 
-export function showAnswer(run, result, file, decimal) {
-  current = { run, file, decimal };
+export function showAnswer(run, result, of, focus) {
+  begin();
+  current = { run, of };
   $("answer").className = result.verdict.toLowerCase();
   $("badge").replaceChildren(
     make("span", { "aria-hidden": "true" }, result.sign), ` ${result.badge} `, make("span", {}, `(${result.verdict})`),
   );
   say("answer-title", result.headline);
+  say("answer-of", `${of.name}: ${inWords(of.asked)}`);
+  say("predict", `Predict for ${of.name}`);
   say("law", result.law ? `${result.accepted ? "" : "Best candidate, not accepted: "}${result.law}` : "");
   $("formula").replaceChildren(...result.written.map((line) => make("div", {}, line)));
   $("formula").hidden = !result.written.length;
@@ -40,7 +45,23 @@ export function showAnswer(run, result, file, decimal) {
   forgetPredictions();
   $("report").src = `/runs/${run}/report.html`;
   document.title = `${result.verdict} · gortho`;
-  show("answer", "answer-title");
+  show("answer", focus ? "answer-title" : null);
+}
+
+function inWords({ x, y, scalars, derivative }) {
+  const target = derivative.length ? `dx/d${derivative[0]}` : y.join(", ");
+  const names = x.length > SHOWN ? [...x.slice(0, SHOWN - 1), "…", x.at(-1)] : x;
+  return `x = (${names.join(", ")}), y = ${target}${scalars.length ? `, scalars: ${scalars.join(", ")}` : ""}`;
+}
+
+// Says so where an answer is not of what is chosen: the file above, and the options to ask (null if they are none).
+export function markAnswer(file, options) {
+  if (!current || $("answer").hidden) return;
+  const { name, asked } = current.of;
+  const text = !file || JSON.stringify(options) === JSON.stringify(asked) ? ""
+    : file.file !== asked.file ? `This is the answer for ${name}, and ${file.name} is chosen above.`
+    : "The choices above have changed since: “Find the form” answers for the new ones.";
+  if ($("stale").textContent !== text) say("stale", text); // read aloud once
 }
 
 function shortly(value) {
@@ -54,11 +75,13 @@ function forgetPredictions() {
   $("get-predictions").hidden = true;
 }
 
-async function predict(file, name) {
+async function predict(file, name, last) {
   forgetPredictions();
   say("predict-state", `Predicting for ${name} …`);
-  const { run, decimal } = current;
-  const made = await ask("POST", `/runs/${run}/predictions`, { file, decimal });
+  const { run } = current;
+  const dropna = document.querySelector("[name=dropna]").checked;
+  const made = await ask("POST", `/runs/${run}/predictions`, { file, dropna });
+  if (!last()) return;
   const notes = made.notes.map((note) => ` Note: ${note}.`).join("");
   say("predict-state", `${count(made.rows, "prediction")} for ${name}.${notes}`);
   $("get-predictions").href = `/runs/${run}/${made.file}`;
@@ -67,9 +90,11 @@ async function predict(file, name) {
 }
 
 async function guarded(work) {
+  const last = begin();
   try {
-    await work();
+    await work(last);
   } catch (error) {
+    if (!last()) return;
     say("predict-state", "");
     say("predict-error", error.message);
   }
@@ -77,14 +102,17 @@ async function guarded(work) {
 
 // `upload` stores a file and gives its { file, name }.
 export function listenToAnswer(upload) {
-  $("predict").addEventListener("click", () => guarded(() => predict(current.file.file, current.file.name)));
-  $("other").addEventListener("change", () => guarded(async () => {
+  $("predict").addEventListener("click", () => guarded((last) => {
+    const { asked, name } = current.of;
+    return predict(asked.file, name, last);
+  }));
+  $("other").addEventListener("change", () => guarded(async (last) => {
     const [file] = $("other").files;
     $("other").value = "";
     if (!file) return;
     say("predict-state", `Taking ${file.name} …`);
     const stored = await upload(file);
-    await predict(stored.file, stored.name);
+    if (last()) await predict(stored.file, stored.name, last);
   }));
   // The report has no scripts: its height is told from here.
   const fit = () => {

@@ -20,8 +20,17 @@ export async function ask(method, path, body) {
   } catch {
     throw new Error(text || `The server answers ${answer.status}.`);
   }
-  if (!answer.ok) throw new Error(content.error);
+  if (!answer.ok) throw Object.assign(new Error(content.error), { status: answer.status, content });
   return content;
+}
+
+// Of things begun one after another only the last counts: each call gives a function that says whether it still does.
+export function turns() {
+  let turn = 0;
+  return () => {
+    const mine = ++turn;
+    return () => mine === turn;
+  };
 }
 
 export function make(name, attributes = {}, ...inside) {

@@ -1,8 +1,8 @@
 // From a file to an answer.
 
-import { $, ask, bytes, count, say, show } from "./api.js";
-import { listenToAnswer, showAnswer } from "./answer.js";
-import { chosen, listenToColumns, showColumns } from "./columns.js";
+import { $, ask, bytes, count, say, show, turns } from "./api.js";
+import { listenToAnswer, markAnswer, showAnswer } from "./answer.js";
+import { choose, chosen, listenToColumns, showColumns } from "./columns.js";
 
 const OFTEN = 300; // milliseconds between looks at a search
 const STAGES = {
@@ -17,6 +17,7 @@ const STAGES = {
   writing: "Writing the report",
 };
 let file = null; // { file, name, size }
+const begin = turns(); // files, and looks at them
 
 // Remembered, so that the page can be loaded again.
 const remember = (name, value) => sessionStorage.setItem(name, JSON.stringify(value));
@@ -32,28 +33,62 @@ async function upload(chosenFile) {
 }
 
 async function take(stored) {
+  const last = begin();
   say("file-error", "");
   document.querySelector("[name=decimal]").value = ".";
   $("ask").hidden = $("answer").hidden = true;
+  file = null;
+  sessionStorage.clear();
   try {
-    file = null;
-    file = await stored();
+    const taken = await stored();
+    if (!last()) return;
+    file = taken;
     remember("file", file);
-    await look(true);
+    await look(true, last);
   } catch (error) {
+    if (!last()) return;
     say("file-state", "");
     say("file-error", error.message);
   }
 }
 
-async function look(focus) {
-  say("file-state", `Looking at ${file.name} …`);
+async function look(focus, last) {
+  const seen = file;
   const decimal = document.querySelector("[name=decimal]").value;
-  const found = await ask("GET", `/files/${file.file}?decimal=${encodeURIComponent(decimal)}`);
-  showColumns(found, file);
-  say("file-state", `${file.name}, ${count(found.rows, "row")}`);
-  say("ask-error", "");
-  show("ask", focus ? "columns-title" : null);
+  say("file-state", `Looking at ${seen.name} …`);
+  $("columns").disabled = true;
+  try {
+    const found = await ask("GET", `/files/${seen.file}?decimal=${encodeURIComponent(decimal)}`);
+    if (!last()) return;
+    showColumns(found, seen);
+    say("file-state", `${seen.name}, ${count(found.rows, "row")}`);
+    say("ask-error", "");
+    show("ask", focus ? "columns-title" : null);
+  } finally {
+    if (last()) $("columns").disabled = false;
+  }
+}
+
+// The same file with another decimal separator.
+async function lookAgain() {
+  const last = begin();
+  await look(false, last).catch((error) => last() && say("ask-error", error.message));
+}
+
+function mark() {
+  let options = null;
+  try {
+    options = asked();
+  } catch {} // what cannot be asked is not what was answered
+  markAnswer(file, options);
+}
+
+// The field of a number, if what is in it is one that may be there.
+function check(name) {
+  const input = document.querySelector(`[name=${name}]`);
+  if (input.checkValidity()) return input;
+  const called = input.closest("label").querySelector("span").textContent;
+  throw Object.assign(new Error(`${called}: ${input.validationMessage}`), { input });
 }
 
 function asked() {
@@ -69,12 +104,12 @@ function asked() {
   if (output === "sum" && !options.output) throw new Error("Say which outputs there are, as scalar + vector.");
   for (const name of plain) options[name] = form.get(name);
   for (const name of columns) options[name] = form.get(name) ? [form.get(name)] : [];
+  if (options.points !== null) check("points");
+  if (options.x.length % (options.points ?? 1)) {
+    throw new Error(`${count(options.x.length, "column")} of x cannot be shared out among ${options.points} vectors.`);
+  }
   for (const name of numbers) {
-    const input = document.querySelector(`[name=${name}]`);
-    if (!input.checkValidity()) {
-      $("more").open = true;
-      throw new Error(`${input.closest("label").querySelector("span").textContent}: ${input.validationMessage}`);
-    }
+    const input = check(name);
     options[name] = input.value === "" ? null : Number(input.value);
   }
   for (const name of ticked) options[name] = form.has(name) && !document.querySelector(`[name=${name}]`).closest("label").hidden;
@@ -86,33 +121,42 @@ function asked() {
 
 async function search(event) {
   event.preventDefault();
+  if ($("start").disabled || $("columns").disabled) return;
   say("ask-error", "");
+  $("start").disabled = true; // before the server knows: of a double click, the second is none
   try {
-    const options = asked();
-    const { run } = await ask("POST", "/runs", options);
-    remember("run", { run, file, decimal: options.decimal });
+    const { run } = await ask("POST", "/runs", asked());
+    remember("run", run);
     $("answer").hidden = true;
-    show("progress", "progress-title");
-    await follow(run, file, options.decimal);
+    await follow(run, true);
   } catch (error) {
-    $("progress").hidden = true;
     say("ask-error", error.message);
+    const details = error.input?.closest("details");
+    if (details) details.open = true;
+    if (error.status === 409) { // another tab has begun one: this is it
+      const ended = await follow(error.content.run, true).catch((failed) => failed);
+      say("ask-error", ended?.message ?? "");
+    }
+  } finally {
+    $("start").disabled = false;
   }
 }
 
-async function follow(run, ofFile, decimal) {
+async function follow(run, focus) {
   $("start").disabled = true;
   $("stop").disabled = false;
   $("stop").onclick = async () => showState(await ask("POST", `/runs/${run}/stop`));
   try {
     let state = await ask("GET", `/runs/${run}`);
+    if (!state.ended) show("progress", focus ? "progress-title" : null);
     while (!state.ended) {
       showState(state);
       await new Promise((go) => setTimeout(go, OFTEN));
       state = await ask("GET", `/runs/${run}`);
     }
     if (state.error) throw new Error(state.error);
-    showAnswer(run, state.result, ofFile, decimal);
+    showAnswer(run, state.result, state.of, !file || file.file === state.of.asked.file);
+    mark();
   } finally {
     $("start").disabled = false;
     $("progress").hidden = true;
@@ -128,7 +172,7 @@ function showState(state) {
   if (last) $("bar").removeAttribute("value");
   else $("bar").value = state.share;
   say("leading", state.line);
-  say("progress-title", state.stopping ? "Stopping" : "Searching");
+  say("progress-title", `${state.stopping ? "Stopping the search of" : "Searching"} ${state.of.name}`);
   say("stop", state.stopping ? "Stop at once" : "Stop");
   say("stop-help", state.stopping
     ? "The best form so far is being finished. “Stop at once” ends without a result."
@@ -160,19 +204,35 @@ function takeFile(picked) {
   take(() => upload(picked));
 }
 
+// What this tab had; else the search that another tab has begun.
 async function restore() {
-  const run = remembered("run");
+  const last = begin();
   file = remembered("file");
-  try {
-    if (file) await look(false);
-  } catch {
-    say("file-state", "");
-    sessionStorage.clear(); // of a server that has ended
-    return;
+  const run = remembered("run") ?? (await ask("GET", "/runs")).run;
+  if (file && last()) await lookBack(file, run, last);
+  if (run && last()) {
+    await follow(run, false).catch((error) => {
+      sessionStorage.removeItem("run");
+      say(file ? "ask-error" : "file-error", error.message);
+    });
   }
-  if (run) {
-    $("progress").hidden = false;
-    await follow(run.run, run.file, run.decimal).catch((error) => say("ask-error", error.message));
+}
+
+// The file of before, with what was asked of it.
+async function lookBack(seen, run, last) {
+  const of = run && (await ask("GET", `/runs/${run}`).catch(() => null))?.of;
+  if (!last()) return;
+  const options = of?.asked.file === seen.file ? of.asked : null;
+  if (options) document.querySelector("[name=decimal]").value = options.decimal;
+  try {
+    await look(false, last);
+    if (options && last()) choose(options);
+  } catch (error) {
+    if (!last()) return;
+    say("file-state", "");
+    say("file-error", error.status === 404 ? `${seen.name} is no longer here: drop it again.` : error.message);
+    file = null;
+    sessionStorage.removeItem("file");
   }
 }
 
@@ -180,10 +240,11 @@ listenToFiles();
 listenToColumns();
 listenToAnswer(upload);
 $("ask").addEventListener("submit", search);
+$("ask").addEventListener("chosen", mark);
 const decimal = document.querySelector("[name=decimal]");
-decimal.addEventListener("change", () => look(false).catch((error) => say("ask-error", error.message)));
-$("commas").addEventListener("click", () => {
+decimal.addEventListener("change", lookAgain);
+$("commas").querySelector("button").addEventListener("click", () => {
   decimal.value = ",";
-  decimal.dispatchEvent(new Event("change"));
+  lookAgain();
 });
 restore();

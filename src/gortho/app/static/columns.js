@@ -17,7 +17,7 @@ export function showColumns(found, file) {
     `${file.name} is ${look.called} of ${bytes(file.size)} with ${count(look.rows, "row")} ` +
     `and ${count(look.columns.length, thing)}.${told} ${look.notices.map(sentence).join("")}`;
   $("columns").replaceChildren(...look.columns.map(row));
-  $("commas").hidden = !look.columns.some((column) => column.note.startsWith("decimal commas?"));
+  $("commas").hidden = !look.columns.some((column) => column.commas);
   $("vectors").hidden = look.arrays;
   $("all").hidden = look.arrays;
   for (const select of document.querySelectorAll("select[data-columns]")) {
@@ -87,8 +87,29 @@ export function byVector(names, points) {
   return names;
 }
 
+// What was asked before, chosen again.
+export function choose(options) {
+  look.columns.forEach(({ name }, index) => {
+    const part = ["x", "y", "scalars"].find((one) => options[one].includes(name));
+    const role = part === "scalars" ? "scalar" : part;
+    document.querySelector(`[name=role-${index}][value=${role ?? "off"}]`).checked = true;
+  });
+  chosenByHand = true;
+  const listed = document.querySelector(`[name=output][value="${CSS.escape(options.output)}"]`);
+  pick(listed ? options.output : "sum");
+  $("sum").value = listed ? "" : options.output;
+  for (const input of document.querySelectorAll("#ask [name]")) {
+    const value = options[input.name];
+    if (value === undefined || input.type === "radio") continue;
+    if (input.name === "look_for") input.checked = value.includes("auto") || value.includes(input.value);
+    else if (input.type === "checkbox") input.checked = value;
+    else input.value = (Array.isArray(value) ? value[0] : value) ?? (input.name === "points" ? 1 : "");
+  }
+  changed();
+}
+
 export function chosen() {
-  const points = look.arrays ? null : Number(document.querySelector("[name=points]").value) || 1;
+  const points = look.arrays ? null : Number(document.querySelector("[name=points]").value || 1);
   return { x: byVector(named("x"), points ?? 1), y: named("y"), scalars: named("scalar"), points };
 }
 
@@ -99,6 +120,7 @@ export function changed() {
   const size = x.length / (points ?? 1);
   let words = `x = (${x.join(", ")})`;
   if (!x.length) words = "Nothing is chosen for x yet";
+  else if (points !== null && !(points >= 1)) words = "There is at least one vector in each row";
   else if (points > 1 && !Number.isInteger(size)) {
     words = `${count(x.length, "column")} of x cannot be shared out among ${points} vectors`;
   } else if (points > 1) {
@@ -112,13 +134,19 @@ export function changed() {
   for (const name of ["set_like", "scalars_per_point"]) {
     document.querySelector(`[name=${name}]`).closest("label").hidden = !several;
   }
-  if (!chosenByHand && !look.arrays) pick(suggestedOutput(y, size, time));
+  if (!chosenByHand) pick(suggestedOutput(x, y, size, time));
+  $("ask").dispatchEvent(new Event("chosen"));
 }
 
-function suggestedOutput(y, size, time) {
-  const kinds = look.columns.filter((column) => y.includes(column.name)).map((column) => column.kind);
-  if (time || (y.length > 1 && y.length === size)) return "vector";
-  return kinds.length === 1 && !kinds[0].endsWith("numbers") ? "class" : "scalar";
+// A vector has as many components as those of x: columns, or the last axis of an array.
+function suggestedOutput(x, y, size, time) {
+  const targets = look.columns.filter((column) => y.includes(column.name));
+  const vectors = look.columns.find((column) => column.name === x[0]);
+  const [components, wanted] = look.arrays
+    ? [targets.length === 1 && targets[0].shape.length === 2 ? targets[0].shape[1] : 1, vectors?.shape.at(-1)]
+    : [targets.length, size];
+  if (time || (components > 1 && components === wanted)) return "vector";
+  return targets.length === 1 && !targets[0].kind.endsWith("numbers") ? "class" : "scalar";
 }
 
 function pick(output) {
