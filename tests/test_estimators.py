@@ -300,10 +300,12 @@ def test_new_data_of_another_size_is_refused():
 
 
 @pytest.mark.parametrize(
-    "model", [EquivariantRegressor(**SEARCH), EquivariantRegressor(**SMALL), InvariantClassifier(**SEARCH)]
-)
-@pytest.mark.parametrize(
-    "x, y, reason", [(X[:8, 0], X[:8, 0, 0] > 0, "too few"), (X[:, 0], np.ones(80), "constant")]
+    "model, x, y, reason",
+    [
+        *((EquivariantRegressor(**given), X[:8, 0], X[:8, 0, 0] > 0, "too few") for given in (SEARCH, SMALL)),
+        *((EquivariantRegressor(**given), X[:, 0], np.ones(80), "constant") for given in (SEARCH, SMALL)),
+        (InvariantClassifier(**SEARCH), X[:8, 0], X[:8, 0, 0] > 0, "too few"),
+    ],
 )
 def test_hopeless_data_gets_a_warning_and_the_euclidean_form(model, x, y, reason):
     with pytest.warns(NotAccepted, match=reason):

@@ -202,7 +202,9 @@ class InvariantClassifier(ClassifierMixin, Estimator):
         check_classification_targets(y)
         self.classes_, codes = np.unique(column_or_1d(y, warn=True), return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"y has one class, {self.classes_[0]!r}: a classifier needs at least two")
+            raise ValueError(
+                f"y has one class, {self.classes_.tolist()[0]!r}: a classifier needs at least two"
+            )
         labels = torch.eye(len(self.classes_), dtype=torch.float64)[torch.as_tensor(codes)]
         return labels, DirectSum((Scalar(),) * len(self.classes_))
 

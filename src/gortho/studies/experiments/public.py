@@ -17,7 +17,7 @@ TASKS = ("O5", "Inertia", "Particle")
 #: told: up to this size.
 PAPER_SIZES, TOLD_UP_TO = (300, 3_000), 1_000
 #: Smaller seeds of each were seen in earlier runs of this table, after which the method changed; the paper's did not.
-FRESH_SEED, TOLD_SEED, PAPER_SEED = 120, 125, 20
+FRESH_SEED, TOLD_SEED, PAPER_SEED = 130, 125, 20
 #: Published test MSE by task and system, mean of 3 seeds, for the sizes above; None where nothing is published.
 PUBLISHED: dict[str, dict[str, tuple[float | None, ...]]] = {
     "O5": {
