@@ -31,6 +31,8 @@ from gortho.training import predict
 FEW = 120
 #: Forms of each signature that few terms start from, with a handful of samples.
 STARTS = 80
+#: Rounds of such starts, until one ends at an exact law.
+ROUNDS = 4
 #: Samples by which errors on a few are taken with caution.
 UNSEEN = 30
 #: With more samples: rows and steps of a first look, and of the fit that follows if it is promising.
@@ -114,12 +116,13 @@ class Smooth:
         self, samples: Samples, held: Samples, forms: list[Tensor], thorough: bool
     ) -> Fitted | None:
         """Few terms or a process, whichever is more likely, if it convinces; terms that are the law at once."""
-        scanned = likely_forms(
-            samples, Chart.PRODUCTS, self.seed, STARTS if len(samples) <= HANDFUL else FEWER
-        )
-        terms = few_terms(samples, [*forms, *scanned], over=self.clock.over)
-        if terms is not None and terms.exact:
-            return terms.fitted(self.seed)
+        handful, terms = len(samples) <= HANDFUL, None
+        for k in range(ROUNDS if handful and thorough else 1):
+            scanned = likely_forms(samples, Chart.PRODUCTS, self.seed + k, STARTS if handful else FEWER)
+            tried = few_terms(samples, [*forms, *scanned], over=self.clock.over)
+            if tried is not None and tried.exact:
+                return tried.fitted(self.seed)
+            terms = max((t for t in (terms, tried) if t is not None), key=lambda t: t.evidence, default=None)
         process = most_likely(samples, forms, self.seed, thorough, self.clock.over)
         found: Terms | Process = process
         if terms is not None and terms.evidence > process.evidence:
