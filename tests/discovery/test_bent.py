@@ -70,3 +70,9 @@ def test_sums_of_powers_of_positive_columns_are_not_found(power):
     y = (x**power).sum(1)
     found = gortho.discover(x, y + 0.01 * y.std() * rng.normal(size=800), look_for="O")
     assert found.verdict is Verdict.UNDERDETERMINED and "one side of the origin" in found.reason
+
+
+def test_a_law_of_one_coordinate_is_found_whatever_the_rule_of_length():
+    x = positive(count=600)[:, 0].numpy()
+    clock = gortho.discover(x, x[:, 0] + 0.01 * np.random.default_rng(0).normal(size=600), look_for="O")
+    assert clock.form is not None and clock.form.signature.zero == 2 and clock.evidence.bent is None

@@ -158,6 +158,8 @@ def gathered(
     """All measurements that the verdict rests on."""
     found, spectral = form.search, form.spectral
     around = None if form.refits is None else spread(A, form.refits, zero, posed.frame)
+    # A law of one coordinate is one whatever the rule of length.
+    everyone = Samples.cat(posed.parts)
     return Evidence(
         samples=len(posed.parts.train),
         held_out=len(posed.parts.held_out),
@@ -170,7 +172,7 @@ def gathered(
         signature_votes=0.0 if around is None else around.signature_votes,
         weakest_eigenvalue=0.0 if around is None else around.weakest_eigenvalue,
         zero_directions=zero,
-        bent=bent_p(Samples.cat(posed.parts), A, found.errors, seed) if form.law is None else None,
+        bent=None if form.law or zero == len(A) - 1 else bent_p(everyone, A, found.errors, seed),
         spectral_gap=None if spectral is None else spectral.gap,
         spectral_residual=None if spectral is None else spectral.residual,
         classes=len(posed.classes),

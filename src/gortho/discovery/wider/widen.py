@@ -278,7 +278,7 @@ def tried(
         end = replace(end, theta=moved, degree=fitted.options["degree"])
     end = replace(end, theta=representative(claim, claim.gauged(end.theta, n), n))
     c = compare_wide(end, fitted, parts, plain, seed=seed, clock=clock, given=posed.measured)
-    evidence = replace(before, zero_directions=0, **c.evidence())
+    evidence = replace(before, zero_directions=0, bent=None, **c.evidence())
     refits: list[Tensor] = []
     if evidence.broken is None or evidence.broken.gain <= tolerance:
         whole = claim.of(Samples.cat(parts[:2]).rows(slice(0, SEARCH_SAMPLES)))
