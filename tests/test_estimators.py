@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -32,6 +33,7 @@ from sklearn.utils.estimator_checks import (
 )
 
 from gortho import (
+    EquivariantNet,
     EquivariantRegressor,
     InvariantClassifier,
     QuadraticForm,
@@ -518,6 +520,22 @@ def test_a_symmetry_that_is_known(symmetry, output, law):
     few = torch.as_tensor(x[:20])[:, None]
     assert equivariance_error(model.network_, symmetry, "vector", output, few) < 1e-9
     assert clone(model).form is not None
+
+
+def test_a_worse_polynomial_of_vectors_does_not_replace_the_network(monkeypatch):
+    """Errors of vectors are compared per number, both of them."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 3))
+    y = x + 1.2 * rng.normal(size=x.shape)
+
+    def nothing(form, parts, seed, moves):
+        net = EquivariantNet(form, output="vector").double()
+        net.y_scale.zero_()
+        return SimpleNamespace(network=net)
+
+    monkeypatch.setattr("gortho.estimators.polynomial", nothing)
+    model = EquivariantRegressor("vector", "euclidean", epochs=20, random_state=0).fit(x, y)
+    assert model.score(x, y) > 0.3
 
 
 def test_names_of_symmetries_are_read_and_others_refused():

@@ -37,6 +37,12 @@ def test_printing():
     assert "x0∧x2" not in wide.law(half_widths=torch.full((3, 3), 0.3))
 
 
+@pytest.mark.parametrize(("half", "law"), [(0.0004, "1.2247 q∧p"), (0.04, "1.22 q∧p")])
+def test_a_term_has_the_digits_of_its_own_entry(half, law):
+    skew = SkewForm([[0, 1, 0], [-1, 0, 0], [0, 0, 0]], names=["q", "p", "t"])
+    assert skew.law(half_widths=torch.full((3, 3), half)) == f"ω(x, y) = {law}"
+
+
 @pytest.mark.parametrize(
     ("matrix", "message"),
     [(torch.eye(2), "not a skew form"), (torch.zeros(2, 2), "not zero"), ([[0.0, 1.0]], "shape")],

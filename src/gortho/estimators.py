@@ -21,8 +21,7 @@ from torch import Tensor
 
 from gortho.discovery import Settings
 from gortho.discovery.classes import LEAST_PROBABILITY, entropy, prepare
-from gortho.discovery.models import squared_errors
-from gortho.discovery.predictor import LAW, Parts, polynomial
+from gortho.discovery.predictor import LAW, Parts, mean_error, polynomial
 from gortho.discovery.smooth import CENTRES, FEW, around
 from gortho.estimating import MIN_SPLIT, Estimator
 from gortho.forms import QuadraticForm
@@ -32,7 +31,7 @@ from gortho.samples import DataError, Samples
 from gortho.samples.door import as_targets, hopeless
 from gortho.samples.labels import as_labels
 from gortho.scaling import ScaledFeatures
-from gortho.training import predict, split_indices
+from gortho.training import split_indices
 
 #: Up to this many times a network's validation error, the leave-one-out error of a process that has all samples is as
 #: good: few samples validate a network, and its best epoch is chosen by them.
@@ -143,7 +142,7 @@ class EquivariantRegressor(RegressorMixin, Estimator):
             kept, out = split_indices(len(samples), self.validation_fraction, seed)
             parts = Parts(samples.rows(kept), samples.rows(out), samples.rows(out))
             short = polynomial(form, parts, seed, moves=False)
-            left = error if short is None else _mean_error(short.network, parts.validation)
+            left = error if short is None else mean_error(short.network, parts.validation)
             if short is not None and left < error:
                 net, error = short.network, left
         smooth = None if error <= exact else around(form, samples, seed)
@@ -165,12 +164,6 @@ class EquivariantRegressor(RegressorMixin, Estimator):
         size = np.abs(truth).max() or 1.0  # squares of shares of it stay in range
         truth, predicted = truth / size, predicted / size
         return r2_score(truth, predicted, sample_weight=sample_weight, multioutput="variance_weighted")
-
-
-def _mean_error(net: EquivariantNet, samples: Samples) -> float:
-    """Per number of the output."""
-    errors = squared_errors(predict(net, *samples.inputs), samples)
-    return float(errors.mean()) / samples.y[0].numel()
 
 
 class InvariantClassifier(ClassifierMixin, Estimator):

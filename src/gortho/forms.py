@@ -276,15 +276,16 @@ def added_up(
     times: str,
     digits: int | None = None,
     half_widths: Any = None,
+    entries: int = 2,
 ) -> str:
-    """Terms c x_i x_j as text; mixed ones stand for two entries, and have twice their half widths.
+    """Terms c x_i x_j as text; a mixed one stands for so many entries of a matrix, each with its half width.
 
     >>> added_up([(0, 0, 1.0), (0, 1, -2.5)], ["a", "b"], "·", 2)
     '1.00 a² - 2.50 a·b'
     """
     text, halves = "", [math.nan] * len(terms)
     if digits is None and half_widths is not None:
-        halves = [float(half_widths[i][j]) * (1 + (i != j)) for i, j, _ in terms]
+        halves = [float(half_widths[i][j]) * (1 if i == j else entries) for i, j, _ in terms]
         if all(half <= 10 * NO_ERROR * abs(c) for half, (*_, c) in zip(halves, terms) if half >= 0):
             # errors next to nothing, some just above the bound: the same digits for all
             halves = [math.nan] * len(terms)

@@ -120,7 +120,7 @@ class SkewForm(MatrixForm):
         >>> SkewForm.canonical(4).law()
         'ω(x, y) = 1.00 x0∧x2 + 1.00 x1∧x3'
         """
-        return f"ω(x, y) = {added_up(self.terms(half_widths), self.names, '∧', digits)}"
+        return f"ω(x, y) = {added_up(self.terms(half_widths), self.names, '∧', digits, half_widths, 1)}"
 
 
 def _skew_part(M: Tensor) -> Tensor:

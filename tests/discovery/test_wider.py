@@ -252,7 +252,7 @@ def discovered(task: BrokenTask, **options) -> Discovery:
 @pytest.fixture(scope="module")
 def weight():
     task = broken("weight", 1, samples=900)
-    return task, discovered(task)
+    return task, discovered(task, tolerance=0.004)
 
 
 def test_a_direction_is_found(weight):
@@ -266,6 +266,7 @@ def test_a_direction_is_found(weight):
     assert np.allclose(found.predict(task.x), task.y, atol=1e-6 * float(task.y.abs().max()))
     assert found.equivariance_error(task.x[:20]) < 1e-10
     assert found.form.cosine(task.symmetry.form) > 0.9999
+    assert found.provenance.tolerance == 0.004
 
 
 def test_what_was_found_is_kept(weight, tmp_path):

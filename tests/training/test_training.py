@@ -201,6 +201,7 @@ def test_a_finished_run_is_not_trained_again(tmp_path):
     first, second = make(3), make(3)
     expected, again = fit(first, X, noise, **options), fit(second, X, noise, **options)
     assert again.train == expected.train and again.ended == expected.ended
+    assert again.how is expected.how is Ended.PATIENCE
     assert torch.equal(state(first), state(second))
 
 

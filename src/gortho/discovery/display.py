@@ -67,7 +67,7 @@ def latex(found: Any, digits: int | None = None, of: str | None = None) -> str:
     if found.skew is not None:
         half = _skew_half(found)
         terms = _latex_sum(
-            found.skew.terms(half), lambda i, j: f"{names[i]} \\wedge {names[j]}", digits, half
+            found.skew.terms(half), lambda i, j: f"{names[i]} \\wedge {names[j]}", digits, half, 1
         )
         laws.append(f"\\omega(x, y) = {terms}")
     text = ",\\; ".join(laws)
@@ -114,11 +114,16 @@ def _latex_sum(
     product: Callable[[int, int], str],
     digits: int | None,
     halves: np.ndarray | None,
+    entries: int = 2,
 ) -> str:
     text = ""
     for i, j, value in terms:
         sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
-        half = math.nan if digits is not None or halves is None else float(halves[i][j]) * (1 + (i != j))
+        half = (
+            math.nan
+            if digits is not None or halves is None
+            else float(halves[i][j]) * (1 if i == j else entries)
+        )
         number = coefficient(abs(value), 2 if digits is None else digits, half)
         text += f"{sign}{in_latex(number)}\\,{product(i, j)}"
     return text

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from gortho.discovery.verdict import Verdict, percent
-from gortho.files import write_whole
+from gortho.files import write_text
 from gortho.forms import QuadraticForm
 from gortho.level.evidence import LevelEvidence
 from gortho.report.words import sentences, with_halves
@@ -218,7 +218,7 @@ class LevelForm:
         from gortho.level.page import page
 
         path = Path(path)
-        path.write_text(page(self), encoding="utf-8")
+        write_text(path, page(self))
         return path
 
     def to_json(self) -> str:
@@ -240,7 +240,7 @@ class LevelForm:
     def save(self, path: str | Path) -> Path:
         """Write everything to a JSON file."""
         path = Path(path)
-        write_whole(path, lambda part: part.write_text(self.to_json(), encoding="utf-8"))
+        write_text(path, self.to_json())
         return path
 
     @classmethod

@@ -91,4 +91,6 @@ def load(path: Path, net: nn.Module, optimizer: Any) -> tuple[History, dict[str,
         index, name = key.split(".", 1)
         restored.setdefault(int(index), {})[name] = value
     optimizer.load_state_dict({**state, "state": restored})
-    return History(**json.loads(note["history"])), section("best."), int(note["epoch"])
+    history = History(**json.loads(note["history"]))
+    history.how = Ended(history.how)
+    return history, section("best."), int(note["epoch"])

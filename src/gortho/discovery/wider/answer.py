@@ -121,7 +121,9 @@ def wider_answer(
         advice=trial.advice,
         confidence=confidence(trial.evidence, trial.verdict),
         output=repr(rep),
-        provenance=provenance(samples, seed, clock, found.provenance.errors, fitted.kind),
+        provenance=provenance(
+            samples, seed, clock, found.provenance.errors, fitted.kind, found.provenance.tolerance
+        ),
         candidate=candidate,
         entry_errors=entry,
         eigenvalue_errors=eigen,

@@ -133,9 +133,10 @@ def widen(
     left = ", ".join(f"{end.claim.name} {percent(end.error / parts.validation.variance)}" for end in rest)
     said += f"; what the search leaves unexplained: {left}" if left else ""
     reasons = [trial for trial in trials if trial.reason != opened.reason]
+    facts = found.provenance
     return replace(
         opened,
-        provenance=provenance(samples, seed, clock, found.provenance.errors, found.provenance.predictor),
+        provenance=provenance(samples, seed, clock, facts.errors, facts.predictor, facts.tolerance),
         notices=(
             *opened.notices,
             said,
