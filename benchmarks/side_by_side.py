@@ -42,8 +42,14 @@ NEAR = 0.1
 #: What SymCert is told: a degree, its own tolerance and level; and the share of the samples in its box.
 DEGREE, DELTA, ALPHA, INSIDE = 4, 0.05, 0.05, 0.95
 METHODS = ("gortho", "LieGG", "LieGAN", "spectral", "SymCert")
-#: Colours that people with any colour vision can tell apart.
-COLOURS = {"right": "#0072B2", "honest": "#BBBBBB", "wrong": "#D55E00"}
+#: Colours that people with any colour vision can tell apart, from right to wrong.
+COLOURS = ("#0072B2", "#BBBBBB", "#D55E00")
+#: What methods are called in the figure.
+SHOWN = {
+    "spectral": "spectral solve alone",
+    "SymCert": f"SymCert, degree {DEGREE}",
+    "LieGG": "LieGG, thresholds fitted",
+}
 HEADING = f"""# Side by side on realistic data
 
 Scalar laws of one vector, 2,000 samples: ten kinds of inputs, roots, logarithms, wells, waves, poles, noise and
@@ -271,6 +277,8 @@ def tables(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
             part = g[g.truth == truth]
             for what in ("right", "honest", "wrong") if truth == "form" else ("right", "wrong"):
                 line[f"{name}: {what}"] = f"{int((part.outcome == what).sum())} of {len(part)}"
+            if truth == "none":
+                line["of the right ones denied"] = str(int((part.said == "NONE").sum()))
         near = g[g.truth == "form"].distance.astype(float)
         line |= {
             "median distance of its form": f"{near.median():.2g}",
@@ -281,34 +289,56 @@ def tables(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def draw(path: Path, rows: pd.DataFrame) -> None:
-    """One bar a method and kind of problem: right, honest, wrong."""
+    """One bar a method and kind of problem, in numbers of problems; the best method first."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     done = outcomes(rows)
-    methods = [m for m in METHODS if m in set(done.method)]
+    right = {
+        m: int((done[done.truth == "form"].query("method == @m").outcome == "right").sum()) for m in METHODS
+    }
+    methods = sorted((m for m in METHODS if m in set(done.method)), key=lambda m: -right[m])
     figure, panels = plt.subplots(
-        1, 2, figsize=(9, 0.5 * len(methods) + 1.6), layout="constrained", sharey=True
+        1,
+        2,
+        figsize=(10.5, 0.55 * len(methods) + 2.0),
+        layout="constrained",
+        sharey=True,
+        width_ratios=(2, 1),
     )
-    for axes, (truth, title) in zip(
-        panels, (("form", "the data has a form"), ("none", "a near miss without a form"))
+    for axes, (truth, title, parts) in zip(
+        panels,
+        (
+            ("form", "laws that keep a form", ("right form", "left open", "wrong form, or denied")),
+            ("none", "near misses without a form", ("denied", "left open", "claimed")),
+        ),
     ):
         part = done[done.truth == truth]
+        if truth == "form":
+            what = part.outcome.map(dict(zip(("right", "honest", "wrong"), parts)))
+        else:
+            what = part.said.map(dict(zip(("NONE", "UNDERDETERMINED", "FOUND"), parts)))
         left = np.zeros(len(methods))
-        for what, colour in COLOURS.items():
-            share = np.array([100 * (part[part.method == m].outcome == what).mean() for m in methods])
-            bars = axes.barh(methods, share, left=left, color=colour, label=what)
-            texts = [f"{s:.0f}" if s >= 4 else "" for s in share]
+        for name, colour in zip(parts, COLOURS):
+            count = np.array([int((what[part.method == m] == name).sum()) for m in methods])
+            bars = axes.barh([SHOWN.get(m, m) for m in methods], count, left=left, color=colour, label=name)
+            ink = "black" if name == "left open" else "white"
             axes.bar_label(
-                bars, texts, label_type="center", color="black" if what == "honest" else "white", fontsize=9
+                bars, [str(c) if c else "" for c in count], label_type="center", color=ink, fontsize=10
             )
-            left += share
-        axes.set(title=title, xlabel="% of problems", xlim=(0, 100))
-        axes.spines[["top", "right"]].set_visible(False)
+            left += count
+        axes.set(xlim=(0, left.max()), xlabel="problems")
+        axes.set_title(f"{int(left.max())} {title}", fontsize=12, pad=28)
+        axes.legend(
+            loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize=9, handlelength=1
+        )
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.tick_params(left=False)
     panels[0].invert_yaxis()
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    panels[0].get_yticklabels()[0].set_fontweight("bold")
+    figure.suptitle("Is there a quadratic form, and which one? 2,000 samples of realistic data", fontsize=13)
     figure.savefig(path, dpi=150)
 
 
