@@ -144,7 +144,7 @@ def page(old: list[dict[str, str]], new: list[dict[str, str]], out: Path) -> Non
         "median seconds (now with all cores busy)",
         "longest",
     ]
-    random = [cells(where / "discovery_new_seeds.md", "all")[-1] for where in (then, now)]
+    random = [cells(where / "discovery.md", "all")[-1] for where in (then, now)]
     rows = [[name, *values] for name, *values in zip(names, *random)]
     parts += ["## Random problems, new seeds, others for each", table(["", "0.1.0", "now"], rows)]
     rows = []
