@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,8 @@ def whole(path: Path) -> Iterator[Path]:
             raise type(error)(words) from None
         raise
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # the reason why it could not be written is told already
+            temporary.unlink(missing_ok=True)
 
 
 def write_whole(path: Path, write: Callable[[Path], Any]) -> None:

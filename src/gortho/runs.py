@@ -107,7 +107,7 @@ def read_for(
         dropna=dropna,
     )
     try:
-        data = _with_slopes(reading, slopes) or reading(y=y or target)
+        data = _with_slopes(partial(reading, output="vector"), slopes) or reading(y=y or target)
     except MissingError as error:
         for what, known in (("x", [] if x else own or []), ("scalars", [] if scalars else list(given or ()))):
             if error.name in known:

@@ -653,7 +653,7 @@ def test_kinds_of_input(samples):
         (np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], [[0, 0], [0, 1]]), ["NaN", "row 1, column 'x1'"]),
         (
             np.ones((5, 2, 1)) * np.array([1, 1, 1, 1, np.inf])[:, None, None],
-            ["inf", "row 4, point 0"],
+            ["inf", "row 4, vector x1"],
         ),
     ],
 )

@@ -369,6 +369,26 @@ def test_runs_of_slopes_remember_them(tmp_path):
     assert list(pd.read_csv(tmp_path / "p.csv")) == ["dx/dt", "dy/dt"]
 
 
+def test_slopes_of_circles_are_checked_as_they_were_found(tmp_path):
+    """Rotation is a law with an axial output too: its run makes slopes of a new file all the same."""
+    rng, frames = np.random.default_rng(3), []
+    for run in range(8):
+        t, radius, phase = np.sort(rng.uniform(0, 3, 80)), rng.uniform(0.5, 2), rng.uniform(0, 6)
+        x = radius * np.array([np.cos(phase + radius * t), np.sin(phase + radius * t)])
+        frames.append(pd.DataFrame({"run": run, "t": t, "a": x[0], "b": x[1]}))
+    pd.concat(frames).to_csv(tmp_path / "a.csv", index=False)
+    made = ("--derivative", "t", "--by", "run", "--effort", "quick", "--save", tmp_path / "run")
+    result = call("discover", tmp_path / "a.csv", *made)
+    assert result.exit_code == 0 and "axial output" in result.stdout
+    assert call("check", tmp_path / "run", tmp_path / "a.csv").exit_code == 0
+
+
+def test_a_decimal_point_where_commas_were_told(tmp_path):
+    (tmp_path / "a.csv").write_text("a;b;y\n" + "0.5;1.5;2.5\n" * 30)
+    with pytest.raises(DataError, match=r"'0\.5' is not a number: it has a decimal point: leave out decimal"):
+        read(tmp_path / "a.csv", x="a,b", y="y", decimal=",")
+
+
 def test_a_header_further_down_is_pointed_at(tmp_path):
     file = tmp_path / "a.csv"
     file.write_text('Experiment 7, by M\ndate;2024\n"a","b","U"\n1,2,3\n4,5,6\n')

@@ -113,7 +113,7 @@ def predict(
     except DataError as error:
         raise DataError(str(error).replace(OTHERS, ": choose a file that has them")) from None
     y, beyond = predicted(found, data)
-    write(out, y, target_columns(found), probabilities(found, data))
+    write(out, y, target_columns(found), probabilities(found, data), data.kept)
     return {"rows": len(y), "notes": [*notes, *map(as_fields, data.notices), *beyond]}
 
 

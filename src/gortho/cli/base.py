@@ -28,11 +28,17 @@ def as_options(message: str) -> str:
 
     >>> as_options("say which is the target by y=; points=2 and output='vector'; a larger max_samples")
     'say which is the target by --y; --points 2 and --output vector; a larger --max-samples'
+    >>> as_options("with max_samples=3000 or dropna=True")
+    'with --max-samples 3000 or --dropna'
     """
 
     def spelled(match: re.Match[str]) -> str:
         argument, word, alone = match.groups()
-        gap = " " if argument and match.end() < len(message) and message[match.end()] not in " ;,:." else ""
+        gap = (
+            " "
+            if match[0].endswith("=") and match.end() < len(message) and message[match.end()] not in " ;,:."
+            else ""
+        )
         return f"--{argument or alone.replace('_', '-')}" + (f" {word}" if word else gap)
 
     message = re.sub(r"^(look_for|axial|spaces) = ", lambda m: f"--{m[1].replace('_', '-')} ", message)

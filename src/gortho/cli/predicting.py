@@ -46,8 +46,9 @@ def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
     y, beyond = predicted(found, data)
     for notice in [*data.notices, *beyond]:
         click.echo(f"note: {as_options(notice)}", err=True)
-    write(out, y, target_columns(found), probabilities(found, data))
-    click.echo(f"{len(y)} prediction{'s' * (len(y) != 1)} in {out}")
+    write(out, y, target_columns(found), probabilities(found, data), data.kept)
+    empty = "" if data.kept is None else "; rows that were left out are empty there"
+    click.echo(f"{len(y)} prediction{'s' * (len(y) != 1)} in {out}{empty}")
 
 
 @main.command(epilog=EXITS)

@@ -217,9 +217,9 @@ def _offender(array: np.ndarray) -> tuple[int, ...] | None:
 
 
 def _where(index: tuple[int, ...], row: str, columns: Sequence[str] | None = None) -> str:
-    """Where an entry stands, in words: points and columns are counted from 0."""
+    """Where an entry stands, in words: vectors are called x1, x2, … as in formulas, columns are counted from 0."""
     where = [f"in {row}"]
-    where += [f"point {index[1]}"] if len(index) == 3 else []
+    where += [f"vector x{index[1] + 1}"] if len(index) == 3 else []
     if len(index) > 1:
         last = index[-1]
         where.append(f"column {columns[last]!r}" if columns and last < len(columns) else f"column {last}")

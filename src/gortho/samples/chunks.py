@@ -166,6 +166,7 @@ class Raw:
     parts: dict[str, np.ndarray]
     rows: np.ndarray
     notices: list[str]
+    kept: np.ndarray | None = None  # which rows of the file are left, if some are not
 
     def __len__(self) -> int:
         return len(self.parts["x"])

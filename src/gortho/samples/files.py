@@ -32,6 +32,7 @@ class Dataset:
     `y` is None where no targets were read. `columns` names the arrays or columns that were, by their part: "x",
     "y", "scalars" and so on. `weights` (N,), of mean one, are those of the file, or come from errors of y, which
     `y_error` (N,) has too. Of classes, y has the labels. `place` says where a row stands in the file, if it is known.
+    `kept` tells which rows of the file were read, if some were left out because a number is missing.
     """
 
     X: np.ndarray
@@ -45,6 +46,7 @@ class Dataset:
     weights: np.ndarray | None = None
     y_error: np.ndarray | None = None
     place: Callable[[int], str] | None = None
+    kept: np.ndarray | None = None
 
     def in_file(self, notice: str) -> str:
         """A notice with the places of samples in the file, where they are known, for their numbers."""
@@ -156,7 +158,7 @@ def checked(raw: Raw, wanted: Wanted, source: str, limits: Limits) -> Dataset:
     point, sample = d.point_scalars, d.sample_scalars
     if d.y is None:
         X, point, sample = checks.check_inputs(d.X, point, sample, names=d.names, place=raw.place, fix=FIX)
-        return replace(d, X=X, point_scalars=point, sample_scalars=sample)
+        return replace(d, X=X, point_scalars=point, sample_scalars=sample, kept=raw.kept)
     missing = np.flatnonzero(np.isnan(d.y)) if raw.source.classes else np.empty(0)
     if len(missing):
         raise DataError(
@@ -194,7 +196,7 @@ def without_missing(raw: Raw) -> Raw:
         return raw
     notice = missing_notice(int((~there).sum()), len(there))
     parts = {part: array[there] for part, array in raw.parts.items()}
-    return replace(raw, parts=parts, rows=raw.rows[there], notices=[*raw.notices, notice])
+    return replace(raw, parts=parts, rows=raw.rows[there], notices=[*raw.notices, notice], kept=there)
 
 
 def missing_notice(missing: int, total: int) -> str:

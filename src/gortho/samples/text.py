@@ -271,6 +271,8 @@ def _explain(layout: Layout, columns: list[str], rows: int | None = None) -> Non
             fix = "replace it by a number, or drop the line, or the column by drop="
             if number == 0 and not any(_is_number(cells[p], layout.decimal) for p, _ in wanted):
                 fix = UNITS_ROW
+            if layout.decimal == "," and _is_number(cell):
+                fix = "it has a decimal point: leave out decimal=','"
             if DECIMAL_COMMA.fullmatch(cell):
                 fix = "it has a decimal comma: say so by decimal=','"
             if THOUSANDS.fullmatch(cell) or (

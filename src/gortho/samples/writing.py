@@ -35,15 +35,32 @@ def write(
     y: np.ndarray,
     columns: Sequence[str] = ("y",),
     more: Mapping[str, np.ndarray] | None = None,
+    kept: np.ndarray | None = None,
 ) -> Path:
     """Writes y (N, ...), row by row: as an array y, or as columns of a table; and `more` arrays (N,) by their names.
 
-    One name for several values stands for name_0, name_1, ...
+    One name for several values stands for name_0, name_1, ... Rows that were not kept are empty, or nan.
     """
     path = check_writable(path)
+    y, more = in_all_rows(y, kept), {name: in_all_rows(values, kept) for name, values in (more or {}).items()}
     with whole(path) as place:  # half a file of predictions looks like all of them
-        _write(place, path.suffix.lower(), y, columns, more or {})
+        _write(place, path.suffix.lower(), y, columns, more)
     return path
+
+
+def in_all_rows(values: np.ndarray, kept: np.ndarray | None) -> np.ndarray:
+    """Values of the rows that were kept, at their places among all rows; the others are nan, or empty texts.
+
+    >>> in_all_rows(np.array([1.0, 2.0]), np.array([True, False, True]))
+    array([ 1., nan,  2.])
+    """
+    values = np.asarray(values)
+    if kept is None:
+        return values
+    text = values.dtype.kind in "US"
+    filled = np.full((len(kept), *values.shape[1:]), "" if text else np.nan, values.dtype if text else float)
+    filled[kept] = values
+    return filled
 
 
 def _write(
