@@ -213,7 +213,9 @@ def _shown(posed: Posed, c: Comparison, network: InFrame | None, form: Quadratic
     rows, own = (_losses if posed.classes else _errors)(posed, c, form)
 
     def free(x: Tensor, point: Tensor | None, sample: Tensor | None) -> Tensor:
-        moved = replace(test, x=x, point_scalars=point, sample_scalars=sample, y=x, weights=None, noise=None)
+        moved = replace(
+            test, x=x, point_scalars=point, sample_scalars=sample, y=x, weights=None, noise=None, bundles=None
+        )
         values = c.plain(coordinates(replace(moved, x=x / posed.x_unit @ posed.frame.W.mT)))
         return values if posed.classes else posed.values_out(values.reshape(len(x), *test.y.shape[1:]))
 

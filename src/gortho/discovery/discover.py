@@ -17,6 +17,7 @@ from torch import Tensor
 
 from gortho import checks
 from gortho.discovery.answer import answer, provenance
+from gortho.discovery.bundles import bundled
 from gortho.discovery.classes import class_predictor, compare_classes
 from gortho.discovery.clock import SHARES, SHARES_BEFORE_PARITY, Clock, too_small
 from gortho.discovery.defect import noise_of
@@ -171,6 +172,8 @@ def discover(
             )
         return with_reach(found, samples)
     kind = Errors.ABSOLUTE if samples.classes else as_errors(errors)  # labels are right or wrong
+    samples, told = bundled(samples)
+    notices += told
     with one_thread(), watched(watch) as watch:
         posed = Posed.of(samples, seed, known, whole=len(samples) == len(X))
         found = _discover(

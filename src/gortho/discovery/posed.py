@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gortho.discovery.bundles import order_in_parts
 from gortho.discovery.classes import labelled
 from gortho.discovery.large import Survey
 from gortho.discovery.models import squared_errors
@@ -28,8 +29,7 @@ DECADE = 10.0
 def split(samples: Samples, seed: int) -> tuple[Parts, Tensor]:
     """Held-out, validation and training parts, and the numbers of their samples, part by part."""
     sizes = [min(5_000, max(4, len(samples) // 6)), min(3_000, max(4, len(samples) // 8))]
-    order = torch.randperm(len(samples), generator=torch.Generator().manual_seed(seed))
-    test, validation, train = order.split([*sizes, len(samples) - sum(sizes)])
+    test, validation, train = order_in_parts(samples, sizes, seed)
     return Parts(*map(samples.rows, (train, validation, test))), torch.cat([train, validation, test])
 
 
@@ -121,4 +121,4 @@ class Posed:
         errors, of_free = (squared_errors(self.values_out(v) / unit, test) for v in (twin, free))
         mean = everyone.y.mean(0)
         deviations = [squared_errors(mean.expand(len(s), *mean.shape), s) for s in (test, everyone)]
-        return measure(errors, of_free, deviations[0], float(deviations[1].mean()))
+        return measure(errors, of_free, deviations[0], float(deviations[1].mean()), test.bundles)

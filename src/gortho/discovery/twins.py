@@ -27,6 +27,7 @@ from gortho.discovery.models import (
     Predictor,
     Table,
     boosted_trees,
+    by_bundle,
     coordinates,
     paired_p,
     polynomial,
@@ -75,6 +76,7 @@ class Measured:
     gain: float  # of the free model over the twin: positive where the form is in its way
     gain_error: float
     p: float  # one-sided, of a paired test: small when the free model is better
+    bundles: int = 0  # of how many bundles the samples are, if of any
 
 
 @dataclass(frozen=True)
@@ -301,8 +303,14 @@ def measured(
         plain,
         float(squared_errors(own.held_out, test).mean()) / variance,
         float(squared_errors(direct.held_out, test).mean()) / variance,
-        measure(all_errors, all_of_free, deviations, variance),
-        measure(errors[others], of_free[others], deviations[others], float(deviations[others].mean())),
+        measure(all_errors, all_of_free, deviations, variance, test.bundles),
+        measure(
+            errors[others],
+            of_free[others],
+            deviations[others],
+            float(deviations[others].mean()),
+            None if test.bundles is None else test.bundles[others],
+        ),
         None if _unit_free(parts.train) else given(twin.held_out, best.held_out),
         tuple(int(i) for i in worst),
         worst_share,
@@ -315,11 +323,19 @@ def _unit_free(samples: Samples) -> bool:
     return all(part.rank == 0 for part in samples.rep.parts)
 
 
-def measure(errors: np.ndarray, of_free: np.ndarray, deviations: np.ndarray, variance: float) -> Measured:
+def measure(
+    errors: np.ndarray,
+    of_free: np.ndarray,
+    deviations: np.ndarray,
+    variance: float,
+    bundles: Tensor | None = None,
+) -> Measured:
     """Squared errors of twin and free model, sample by sample, as shares of a variance.
 
     ``deviations`` are those of the same samples from the mean: how much they vary is part of the error of a share.
+    Samples of one bundle count as one.
     """
+    errors, of_free, deviations = (by_bundle(v, bundles) for v in (errors, of_free, deviations))
     count, variance = len(errors), max(variance, 1e-300)
     share, gain = errors / variance, (errors - of_free) / variance
     scatter = deviations / variance
@@ -330,6 +346,7 @@ def measure(errors: np.ndarray, of_free: np.ndarray, deviations: np.ndarray, var
         float(gain.mean()),
         float((gain - gain.mean() * scatter).std() / count**0.5),
         paired_p(of_free, errors),
+        0 if bundles is None else count,
     )
 
 

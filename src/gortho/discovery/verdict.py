@@ -28,6 +28,8 @@ MAX_FREE = 0.15
 OVERWHELMING = 0.25
 #: A gain of models of the coordinates that counts by its size, and is this sure by a paired test, leaves it open.
 DOUBT = 0.02
+#: … or half as sure, of fewer bundles of samples than this: a test of few cannot be surer.
+DOUBT_OF_FEW, FEW_BUNDLES = 0.5, 30
 #: A found form leaves at most this share of the variance unexplained on held-out data, noise that is known left out.
 MAX_UNEXPLAINED = 0.25
 #: Above this share of unexplained variance, the inputs say nothing on the targets at all.
@@ -134,7 +136,8 @@ class Evidence:
         """Whether models of the coordinates may be notably better, though not beyond doubt."""
         m = self.typical
         notable = m.gain > max(tolerance, NOTABLE_GAIN * m.unexplained)
-        return self.broken is None and notable and m.p < DOUBT and not self.classes
+        doubt = DOUBT_OF_FEW if 0 < m.bundles < FEW_BUNDLES else DOUBT
+        return self.broken is None and notable and m.p < doubt and not self.classes
 
     def spoiled(self, tolerance: float) -> bool:
         """Whether models of the coordinates explain the few samples that dominate the error of twins.

@@ -253,9 +253,11 @@ def hopeless(samples: Samples) -> tuple[str, str] | None:
     n, names = samples.n, samples.names
     if n < 2:
         return _one_coordinate(names[0], samples.points)
-    if len(samples) < MIN_SAMPLES:
+    different = len(torch.unique(samples.x[:RANK_ROWS].flatten(1), dim=0))
+    if different < MIN_SAMPLES:
+        what = "different inputs" if different < len(samples) else "samples"
         return (
-            f"{len(samples)} samples are too few to fit a predictor and to test it on others.",
+            f"{different} {what} are too few to fit a predictor and to test it on others.",
             f"Give at least {MIN_SAMPLES} samples, preferably several hundred; a form in {n} dimensions has "
             f"{n * (n + 1) // 2 - 1} unknowns.",
         )

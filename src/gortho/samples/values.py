@@ -30,7 +30,7 @@ def power_of_two(values: Tensor) -> float:
 
 
 #: The fields that have one row for each sample.
-ROWS = ("x", "y", "point_scalars", "sample_scalars", "weights", "mask", "noise")
+ROWS = ("x", "y", "point_scalars", "sample_scalars", "weights", "mask", "noise", "bundles")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,7 @@ class Samples:
         weights: sample weights ``(N,)``, mean one, or None if all are equal.
         noise: standard errors of the targets ``(N,)``, in the units of y, if known.
         mask: which points of a set exist ``(N, p)``, or None if all do.
+        bundles: numbers ``(N,)``, the same for samples that stay together (`gortho.discovery.bundles`), or None.
         set_like: the points of a sample have no order.
         names: names of the n coordinates.
         classes: for labels, the classes of which the columns of y are indicators.
@@ -65,6 +66,7 @@ class Samples:
     set_like: bool = False
     names: tuple[str, ...] = ()
     noise: Tensor | None = None
+    bundles: Tensor | None = None
     classes: tuple[Any, ...] = ()
     labels: Labels = field(default_factory=Labels)
 
@@ -122,9 +124,11 @@ class Samples:
         return values if self.weights is None else values * self.weights
 
     def bootstrapped(self, generator: torch.Generator) -> Samples:
-        """The same samples, with their weights multiplied by exponentially distributed random ones."""
-        drawn = -torch.rand(len(self), dtype=torch.float64, generator=generator).clamp_min(1e-12).log()
-        return replace(self, weights=self.by_weight(drawn))
+        """The same samples, with their weights multiplied by exponentially distributed random ones, one a bundle."""
+        bundle = None if self.bundles is None else torch.unique(self.bundles, return_inverse=True)[1]
+        count = len(self) if bundle is None else int(bundle.max()) + 1
+        drawn = -torch.rand(count, dtype=torch.float64, generator=generator).clamp_min(1e-12).log()
+        return replace(self, weights=self.by_weight(drawn if bundle is None else drawn[bundle]))
 
     def in_units(self, x_unit: float, y_unit: float) -> Samples:
         """The same samples with x and y in these units; a form does not change with one unit for all of x."""
@@ -168,8 +172,9 @@ class Samples:
         return replace(first, **joined)
 
     def to(self, target: Any) -> Samples:
-        """The same numbers in another dtype or on another device; the mask keeps its dtype."""
-        numbers = [name for name in ROWS if name != "mask" or not isinstance(target, torch.dtype)]
+        """The same numbers in another dtype or on another device; mask and bundles keep their dtype."""
+        whole = ("mask", "bundles") if isinstance(target, torch.dtype) else ()
+        numbers = [name for name in ROWS if name not in whole]
         return self._map(lambda t: t.to(target), numbers)
 
     def with_targets(self, y: Tensor, rep: Rep | None = None) -> Samples:

@@ -1,0 +1,79 @@
+"""Samples that stay together: those with the same inputs, and neighbours on a trajectory.
+
+If one of them is used for training and another for testing, any model that remembers the inputs looks good, and so does
+any form: its invariants are a label of the inputs. So bundles are held out, resampled and counted as a whole.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from gortho.samples.frame import Frame
+from gortho.samples.values import Samples
+
+#: Inputs that differ by less, in units of their column, are the same.
+SAME_INPUTS = 1e-12
+#: Rows follow a trajectory if the median step from one to the next is below this share of a random distance …
+SHORT_STEPS = 0.1
+#: … and are then bundled in so many blocks.
+BLOCKS = 40
+#: Pairs of rows from which random distances are measured.
+PAIRS = 10_000
+
+
+def bundled(samples: Samples) -> tuple[Samples, list[str]]:
+    """The samples with their bundles, if there are any, and a notice that says so."""
+    if _follow_each_other(samples):
+        blocks = torch.arange(len(samples)) // -(-len(samples) // BLOCKS)
+        return replace(samples, bundles=blocks), [
+            "rows that follow each other are close to each other, as on a trajectory: they are held out in "
+            f"{BLOCKS} blocks; shuffle them if they are independent"
+        ]
+    groups = same_inputs(samples)
+    different = int(groups.max()) + 1
+    if different == len(samples):
+        return samples, []
+    told = f"{len(samples):,} samples have {different:,} different inputs: samples with the same inputs stay together"
+    return replace(samples, bundles=groups), [told] if different < 0.9 * len(samples) else []
+
+
+def same_inputs(samples: Samples) -> Tensor:
+    """The number of its input for each sample ``(N,)``, the same number for the same inputs."""
+    rows = torch.cat([t.double().flatten(1) for t in samples.inputs if t is not None], dim=1)
+    unit = rows.abs().amax(0)
+    whole = (rows / torch.where(unit > 0, unit, 1.0) / SAME_INPUTS).round()
+    return torch.unique(whole, dim=0, return_inverse=True)[1]
+
+
+def _follow_each_other(samples: Samples) -> bool:
+    if len(samples) < 4 * BLOCKS:
+        return False
+    x = samples.x.double()
+    z = (x @ Frame.of(x / samples.units[0]).W.mT).flatten(1)
+    pairs = torch.randint(len(z), (2, PAIRS), generator=torch.Generator().manual_seed(0))
+    steps, usual = (z[1:] - z[:-1]).norm(dim=1).median(), (z[pairs[0]] - z[pairs[1]]).norm(dim=1).median()
+    return bool(steps < SHORT_STEPS * usual)
+
+
+def order_in_parts(samples: Samples, sizes: list[int], seed: int) -> list[Tensor]:
+    """The numbers of samples in random parts of about these sizes, and of all others; bundles stay whole."""
+    generator = torch.Generator().manual_seed(seed)
+    if samples.bundles is None:
+        order = torch.randperm(len(samples), generator=generator)
+        return list(order.split([*sizes, len(samples) - sum(sizes)]))
+    _, bundle, counts = torch.unique(samples.bundles, return_inverse=True, return_counts=True)
+    rank = torch.randperm(len(counts), generator=generator) + len(counts) * (
+        counts > min(sizes)
+    )  # large ones last
+    rank = rank[bundle]
+    order = rank.argsort(stable=True)
+    last = torch.cat([rank[order].diff() != 0, torch.tensor([True])])  # of its bundle
+    ends = [0]
+    for size in sizes:
+        ends.append(ends[-1] + size + int(last[ends[-1] + size - 1 :].to(torch.uint8).argmax()))
+    cuts = [*ends, len(samples)]
+    return [order[start:stop] for start, stop in itertools.pairwise(cuts)]
