@@ -26,6 +26,7 @@ from _table import measure, write_page
 
 import gortho
 from gortho.discovery import defect, verdict
+from gortho.samples.frame import Frame
 from gortho.stored import restored, stored
 from gortho.studies.tasks.classes import class_problem, random_classes
 from gortho.studies.tasks.random_laws import formless, random_law
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 #: A form is right when its signature is, and its distance to the truth (M18) is at most this.
 NEAR = 0.1
+#: A direction is right within this angle, in the frame.
+DEGREES = 5.0
 #: Kinds of problems, and how many of each by default.
 KINDS = {
     "realistic": 160, "near miss": 80, "broken": 120, "random": 54, "singular": 12, "formless": 48, "classes": 42
@@ -60,10 +63,11 @@ HEADING = f"""# What verdicts are worth
 
 2,000 samples each. *Right*: FOUND with the right signature and a form within {NEAR} of the truth (in the frame), if
 there is one; NONE or UNDERDETERMINED, if there is none. *Wrong*: NONE if there is a form, FOUND if there is
-none or with a wrong form. *Honest*: UNDERDETERMINED if there is a form. Laws that are broken by some share of their
-variance count as right if they are FOUND with the right form and the interval of the defect contains that share, or
-if they are NONE and the share is above zero. If a function of one direction breaks a law, FOUND with a direction
-is also right; such near misses may also be FOUND without one if the interval of the defect contains their share.
+none or with a wrong form. *Honest*: UNDERDETERMINED if there is a form, or a direction that breaks it. Laws that are
+broken by a function of one direction, by some share of their variance, count as right if they are FOUND with the right
+form and the interval of the defect contains that share, if they are NONE and the share is above zero, or if they are
+FOUND with that direction: within {DEGREES:g} degrees, and with a form within {NEAR} of the truth apart from what a
+direction leaves open. The same holds for near misses of this kind. What is FOUND about an origin is right if its form is.
 
 ![how often answers are right, by confidence](verdicts.png)
 """
@@ -78,8 +82,9 @@ def task_of(p: dict) -> tuple[Any, float | None]:
         return formless_realistic(**given), p["share"] if p["kind"] == "direction" else None
     if kind == "broken":
         whole, exact = (violated(**given | {"noise": 0.0} | more).y for more in ({}, {"share": 0.0}))
-        share = float((whole - exact).square().mean() / (whole - whole.mean(0)).square().mean())
-        return violated(**given), share
+        # the two are orthogonal, but not on each sample of a law with heavy tails
+        parts = (whole - exact).square().mean(), (exact - exact.mean(0)).square().mean()
+        return violated(**given), float(parts[0] / sum(parts))
     if kind == "classes":
         return random_classes(**given), None
     if kind == "formless":
@@ -111,7 +116,10 @@ def run(p: dict) -> dict:
     found = gortho.discover(task.x, task.y, task.output, seed=p["seed"], settings=settings)
     row = {**p, "verdict": found.verdict.name, "seconds": round(time.perf_counter() - start, 1)}
     row |= {"confidence": found.confidence, "low": found.defect.low, "high": found.defect.high, "true": share}
-    row["symmetry"] = "" if found.wider is None else str(found.symmetry)
+    # An open question may be one about a wider symmetry: then the defect is that of the wider one.
+    row["wider"] = "" if found.wider is None else str(found.wider.symmetry)
+    if found.wider is not None:
+        row["wider right"] = _wider_right(found.wider.symmetry, task)
     row["stages"] = json.dumps({k: round(v, 2) for k, v in found.provenance.stages.items()})
     if found.evidence is not None:
         row["evidence"] = json.dumps(stored(found.evidence))
@@ -131,6 +139,26 @@ def run(p: dict) -> dict:
     return row
 
 
+def _wider_right(claimed: gortho.Symmetry, task: Any) -> bool:
+    """Whether a direction or an origin tells what breaks the law."""
+    if claimed.forms == () or claimed.special or claimed.spaces:
+        return False
+    L = torch.linalg.inv(Frame.of(task.x).W)
+    A, B = (L.mT @ form.matrix @ L for form in (claimed.form, task.form))
+    A, B = A / A.norm(), B / B.norm()
+    if claimed.origin is not None:
+        return not len(claimed.directions) and min(float((A - B).norm()), float((A + B).norm())) <= NEAR
+    if task.along is None or len(claimed.directions) != 1:
+        return False
+    s = torch.nn.functional.normalize(L.mT @ task.along, dim=0)
+    told = torch.nn.functional.normalize(L.mT @ claimed.form.matrix @ claimed.directions[0], dim=0)
+    degrees = float(torch.rad2deg(torch.arccos((s @ told).abs().clamp(max=1.0))))
+    # of A only what is not a multiple of ssᵀ (M16): what is left of it beside the span of B and ssᵀ
+    basis = torch.linalg.qr(torch.stack([B.flatten(), torch.outer(s, s).flatten()], 1)).Q
+    a = A.flatten()
+    return degrees <= DEGREES and float((a - basis @ (basis.mT @ a)).norm()) <= NEAR
+
+
 def _formless(p: Any) -> bool:
     return p["of"] in ("near miss", "formless") or (p["of"] == "classes" and p["kind"] != "levels")
 
@@ -147,18 +175,25 @@ def judged(rows: pd.DataFrame, again: bool = False) -> pd.DataFrame:
         none = _formless(row)
         near = str(row.get("signature" if row.of == "classes" else "near")) == "True"
         holds = bool(np.isnan(row.true)) or low <= row.true + 1e-9 <= high + 2e-9
-        # What breaks laws is a function of one direction: less than O(A), with a direction or an origin, is right, and
-        # says nothing of how far O(A) is broken.
-        wider = isinstance(row.get("symmetry"), str) and bool(row.symmetry)
+        # With a direction or an origin the interval is that of what is left, not that of O(A).
+        wider = isinstance(row.get("wider"), str) and bool(row.wider)
+        told = str(row.get("wider right")) == "True" if wider else holds
         if none:
-            right = name != "FOUND" or (row.kind == "direction" and (wider or holds))
+            right = name != "FOUND" or (row.kind == "direction" and told)
         elif row.of == "broken" and row.true > 0:
-            holds |= wider
-            right = name == "NONE" or (name == "FOUND" and (wider or (near and holds)))
+            right = name == "NONE" or (name == "FOUND" and (told if wider else near and holds))
         else:
             right = name == "FOUND" and near
         found.append(
-            {"verdict": name, "confidence": sure, "low": low, "high": high, "right": right, "holds": holds}
+            {
+                "verdict": name,
+                "confidence": sure,
+                "low": low,
+                "high": high,
+                "right": right,
+                "holds": holds,
+                "wide": wider,
+            }
             | {"honest": name == "UNDERDETERMINED" and not none, "formless": none, "near": near}
         )
     import pandas as pd
@@ -199,13 +234,16 @@ def by_share(rows: pd.DataFrame) -> pd.DataFrame:
         {
             "broken by": f"{share:.1%}",
             "laws": len(part),
-            "interval holds it": f"{part.holds.mean():.0%}",
             "FOUND": int((part.verdict == "FOUND").sum()),
+            "with a direction or an origin": int(((part.verdict == "FOUND") & part.wide).sum()),
+            "of these right": int(((part.verdict == "FOUND") & part.wide & part.right).sum()),
             "NONE": int((part.verdict == "NONE").sum()),
+            "intervals of O(A)": int((~part.wide).sum()),
+            "that hold the share": int((part.holds & ~part.wide).sum()),
             "FOUND, interval ends below": int(
-                ((part.verdict == "FOUND") & (part.high < part.true) & ~part.holds).sum()
+                ((part.verdict == "FOUND") & ~part.wide & (part.high + 2e-9 < part.true)).sum()
             ),
-            "median upper end": f"{part.high.median():.2%}",
+            "median upper end": f"{part.high[~part.wide].median():.2%}",
         }
         for share, part in g.groupby("share")
     )
@@ -256,7 +294,7 @@ def sensitivity(rows: pd.DataFrame) -> pd.DataFrame:
             "right, with a form": f"{form.right.mean():.1%}",
             "wrong, with a form": f"{(~form.right & ~form.honest).mean():.1%}",
             "wrong, without a form": f"{(~none.right).mean():.1%}",
-            "broken laws: interval holds": f"{broken.holds.mean():.0%}",
+            "broken laws: interval holds": f"{broken.holds[~broken.wide].mean():.0%}",
         }
 
     lines = [{"threshold": "as they are", "value": ""} | rates()]
@@ -292,7 +330,15 @@ def draw(path: Path, rows: pd.DataFrame) -> None:
     means = np.array([g.confidence.iloc[i].mean() for i in parts])
     right = np.array([g.right.iloc[i].mean() for i in parts])
     errors = np.array([((r * (1 - r) + 0.25 / len(i)) / len(i)) ** 0.5 for r, i in zip(right, parts)])
-    axes.errorbar(means, right, errors, fmt="o", color="tab:blue", capsize=3, label="about 40 answers each")
+    axes.errorbar(
+        means,
+        right,
+        errors,
+        fmt="o",
+        color="tab:blue",
+        capsize=3,
+        label=f"about {len(parts[0])} answers each",
+    )
     axes.set(xlabel="confidence", ylabel="share of right answers", xlim=(0.4, 1.01), ylim=(0, 1.05))
     axes.legend(loc="lower right", frameon=False)
     figure.savefig(path, dpi=120)

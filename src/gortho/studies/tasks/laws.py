@@ -26,7 +26,7 @@ class Task:
     """Samples of an equivariant law: ``x (N, p, n)``, targets ``y``, and the truth behind them.
 
     ``clean`` has the targets without noise; where it is None there is none. ``frame`` is the M of x → Mx for a task
-    that was moved.
+    that was moved. ``along`` is the covector s where a function of sᵀx₁ breaks the law.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Task:
     law: Law | None = None
     clean: Tensor | None = None
     frame: Tensor | None = None
+    along: Tensor | None = None
 
     @property
     def points(self) -> int:
@@ -82,6 +83,7 @@ class Task:
             law=None if law is None else moved,
             clean=None if self.clean is None else rep.act(M, self.clean),
             frame=M if self.frame is None else M @ self.frame,
+            along=None if self.along is None else inverse.T @ self.along,
         )
 
     def given(self, y: Tensor) -> Tensor:

@@ -167,14 +167,16 @@ def _other_form(A: Tensor, x: Tensor, generator: torch.Generator) -> Tensor:
     return max((M.mT @ A @ M for M in frames), key=lambda B: frame_distance(A, B, x))
 
 
-def _along_direction(output: str, x: Tensor, generator: torch.Generator) -> Law:
-    """A wave along a fixed direction s; targets with indices point along s, too."""
+def _along_direction(output: str, x: Tensor, generator: torch.Generator) -> tuple[Law, Tensor]:
+    """A wave along a fixed direction s, and s; targets with indices point along s, too."""
     s = haar(x.shape[-1], (), generator)[0]
     size, phase = (x[:, 0] @ s).std(), uniform(generator, 1, low=-0.8, high=0.8)
     value = torch.ones((), dtype=x.dtype)
     for _ in as_rep(output).shape(len(s)):
         value = value[..., None] * s
-    return lambda x: torch.tensordot((1.5 * x[:, 0] @ s / size + phase).sin()[:, None], value[None], dims=1)
+    return lambda x: torch.tensordot(
+        (1.5 * x[:, 0] @ s / size + phase).sin()[:, None], value[None], dims=1
+    ), s
 
 
 def formless_realistic(
@@ -198,16 +200,17 @@ def formless_realistic(
     """
     family, generator, A, x = drawn(seed, inputs, law, group, points, samples)
     square = _NORMS.get(kind, partial(quadratic_form, A))
-    f = family.build(Ingredients(x, A, square, generator))
+    f, s = family.build(Ingredients(x, A, square, generator)), None
     if kind == "two forms":
         B = _other_form(A, x, generator)
         f = _sum_of_laws(f, family.build(Ingredients(x, B, partial(quadratic_form, B), generator)), 0.5, x)
     elif kind == "direction":
-        f = _sum_of_laws(f, _along_direction(family.output, x, generator), share, x)
+        wave, s = _along_direction(family.output, x, generator)
+        f = _sum_of_laws(f, wave, share, x)
     elif kind not in FORMLESS:
         raise ValueError(f"kind {kind!r}: choose from {', '.join(FORMLESS)}")
     name = f"no form, {kind}: {law} of {points} point(s), {inputs}"
-    task = Task(name, x, f(x), family.output, QuadraticForm(A), law=f)
+    task = Task(name, x, f(x), family.output, QuadraticForm(A), law=f, along=s)
     if kind == "shuffled":
         task = replace(task, y=task.y[torch.randperm(samples, generator=generator)], law=None)
     return _hidden(_disturbed(task, noise, relative, 0.0, generator), inputs, seed, generator)

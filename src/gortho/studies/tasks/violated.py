@@ -38,8 +38,8 @@ EVEN: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def violation(output: str, kind: str, x: Tensor, generator: torch.Generator) -> Law:
-    """A function of one coordinate of the first vector; targets with indices point along a direction of their own."""
+def violation(output: str, kind: str, x: Tensor, generator: torch.Generator) -> tuple[Law, Tensor]:
+    """A function of one coordinate sᵀx of the first vector, and s; targets with indices point elsewhere."""
     s, axis = haar(x.shape[-1], (2,), generator)[:, 0]
     size = (x[:, 0] @ s).square().mean().sqrt()
     indices = as_rep(output).shape(x.shape[-1])
@@ -48,7 +48,7 @@ def violation(output: str, kind: str, x: Tensor, generator: torch.Generator) -> 
     value = torch.ones((), dtype=x.dtype)
     for _ in indices:
         value = value[..., None] * axis
-    return lambda x: torch.tensordot(function(x[:, 0] @ s / size)[:, None], value[None], dims=1)
+    return lambda x: torch.tensordot(function(x[:, 0] @ s / size)[:, None], value[None], dims=1), s
 
 
 def violated(
@@ -72,12 +72,12 @@ def violated(
     family, generator, A, x = drawn(seed, inputs, law, group, points, samples)
     x = x * (1 - 2 * torch.randint(2, (samples, 1, 1), generator=generator))
     exact = family.build(Ingredients(x, A, partial(quadratic_form, A), generator))
-    broken = violation(family.output, kind, x, generator)
+    broken, s = violation(family.output, kind, x, generator)
     y, g = exact(x), broken(x)
     size = (y - y.mean(0)).square().mean()
     factor = (share / (1 - share) * size / g.square().mean()).sqrt()
     name = f"{QuadraticForm(A).group_name} broken by {share:.1%}: {law}, {inputs}"
-    task = Task(name, x, y + factor * g, family.output, QuadraticForm(A))
+    task = Task(name, x, y + factor * g, family.output, QuadraticForm(A), along=s)
     return replace(
         _hidden(_disturbed(task, noise, relative, 0.0, generator), inputs, seed, generator), law=None
     )
