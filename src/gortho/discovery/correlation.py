@@ -21,6 +21,8 @@ SAMPLES_FOR_MONOMIAL = 3
 SEEN = 1e-10
 #: Canonical directions that are looked at.
 DIRECTIONS = 3
+#: Steps in which the two factors of a form that vectors share are fitted in turn, at most.
+TURNS = 6
 
 
 @dataclass(frozen=True)
@@ -135,13 +137,12 @@ def correlate(z: Tensor, y: Tensor) -> list[Correlation]:
     """The forms that quadratics of the vectors ``z (N, p, n)`` have in common with functions of ``y (N,)``."""
     N, k, n = z.shape
     m = k * n
-    functions = splines(y, max(4, min(SPLINES, N // SAMPLES_FOR_EACH)))
     if SAMPLES_FOR_MONOMIAL * (m * (m + 1) // 2 + m) > N:
         return []
-    return Moments.of(z, functions).correlations()
+    return Moments.of(z, splines(y, max(4, min(SPLINES, N // SAMPLES_FOR_EACH)))).correlations()
 
 
-def alternate(z: Tensor, functions: Tensor, A: Tensor, steps: int = 6) -> Correlation:
+def alternate(z: Tensor, functions: Tensor, A: Tensor) -> Correlation:
     """From a form, the C and A in turn whose Σ C_ij ⟨z_i, z_j⟩ correlates best with functions of y.
 
     Where vectors share a form this has k(k+1)/2 + n(n+1)/2 unknowns in place of the monomials of all of them.
@@ -166,7 +167,7 @@ def alternate(z: Tensor, functions: Tensor, A: Tensor, steps: int = 6) -> Correl
         U, sigma, _ = torch.linalg.svd(left.mT @ (F.mT @ H) @ right, full_matrices=False)
         return left @ U[:, 0], float(sigma[0])
 
-    for _ in range(steps):
+    for _ in range(TURNS):
         c, _ = best((z @ A @ z.mT)[:, i, j])
         C = torch.zeros(k, k, dtype=z.dtype)
         C[i, j] = c / 2

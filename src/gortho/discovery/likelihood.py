@@ -59,7 +59,8 @@ class Logistic:
         """Invariants u, e = asinh u, products of two e, bumps of e, and scalars with these ``(N, columns)``."""
         s = self.samples
         u = _invariants(A, s) / self.units
-        rest = [_standard(t.flatten(1)) for t in s.scalars if t is not None]
+        given = [t.flatten(1) for t in s.scalars if t is not None]
+        rest = [(t - t.mean(0)) / t.std(0).clamp_min(1e-30) for t in given]
         e = torch.cat([torch.asinh(u), *rest], 1)
         i, j = torch.triu_indices(e.shape[1], e.shape[1])
         bumps = torch.exp(-((torch.asinh(u)[:, None] - self.centres) / self.width).square() / 2).flatten(1)
@@ -112,10 +113,6 @@ def _invariants(A: Tensor, samples: Samples) -> Tensor:
     own = gram.diagonal(dim1=1, dim2=2)
     whole = gram.sum((1, 2))
     return torch.stack([own.mean(1), torch.asinh(own).mean(1), whole], 1)
-
-
-def _standard(s: Tensor) -> Tensor:
-    return (s - s.mean(0)) / s.std(0).clamp_min(1e-30)
 
 
 def most_likely(samples: Samples, found: Search) -> Search:

@@ -110,7 +110,7 @@ class KernelRidge:
     mean: Tensor
 
     @classmethod
-    def fit(cls, train: Table, validation: Table, seed: int = 0) -> KernelRidge:
+    def fit(cls, train: Table, validation: Table) -> KernelRidge:
         """Fit the targets; bandwidth and ridge by the error on ``validation``."""
         return Kernels.of(train, validation).fit(train, validation)
 
@@ -206,7 +206,7 @@ def monomials_of(inputs: Tensor, most: int = MONOMIALS, highest: int = DEGREE) -
     return monomials
 
 
-def linear(train: Table, validation: Table, seed: int = 0) -> Predictor:
+def linear(train: Table, validation: Table) -> Predictor:
     """Ridge regression on columns as they are."""
     D = train.inputs
     root = torch.ones(len(D), 1, dtype=D.dtype) if train.weights is None else train.weights.sqrt()[:, None]

@@ -280,18 +280,18 @@ def most_likely(
         for steps, most in ROUNDS if thorough and handful else SHORT:
             going = _leading(further(going, steps), most)
         ends += going
-    ends = sorted(ends, key=_loss)
+    ends = sorted(ends, key=lambda p: p.loss)
     ends = [p for p in ends if p.loss < ends[0].loss + HOPELESS]
     if thorough:
         again = ends[: RESTARTED if handful else 1]
         ends += further([p.with_kernel(*kernel) for p in again for kernel in KERNELS], KERNEL_STEPS)
     finalists = (FINALISTS if handful else 2) if thorough else 1
-    likely = sorted(sorted(ends, key=_loss)[: 2 * finalists], key=Process.laplace)
+    likely = sorted(sorted(ends, key=lambda p: p.loss)[: 2 * finalists], key=Process.laplace)
     best = min(further(likely[:finalists], LAST_STEPS), key=Process.laplace)
     for _ in range(POLISHED if thorough and handful else 0):
         # Near the form, other kernels show where it is: lengths that have settled too early hold it back.
         still = [replace(best.with_kernel(*kernel), moves=False) for kernel in KERNELS]
-        leading = sorted(further(still, KERNEL_STEPS), key=_loss)[:RESTARTED]
+        leading = sorted(further(still, KERNEL_STEPS), key=lambda p: p.loss)[:RESTARTED]
         moved = further([replace(p, moves=True) for p in leading], LAST_STEPS)
         better = min([best, *moved], key=Process.laplace)
         if better is best:
@@ -300,12 +300,8 @@ def most_likely(
     return best if over() else best.settled()
 
 
-def _loss(process: Process) -> float:
-    return process.loss
-
-
 def _leading(processes: Sequence[Process], most: int) -> list[Process]:
     """The best by their losses, one of each signature at least."""
-    ordered = sorted(processes, key=_loss)
+    ordered = sorted(processes, key=lambda p: p.loss)
     first = {QuadraticForm(p.A).signature: p for p in reversed(ordered)}.values()
     return [*first, *(p for p in ordered if all(p is not other for other in first))][: max(most, len(first))]

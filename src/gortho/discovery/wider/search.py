@@ -135,14 +135,11 @@ def _space_by_space(ends: Ends, train: Samples, claim: Claim, refined: int, seed
         best = [
             at
             for signs, group in groups.items()
-            for at in sorted(group, key=_criterion)[: 1 if signs == d else refined]
+            for at in sorted(group, key=lambda at: at.criterion)[: 1 if signs == d else refined]
         ]
-        solves = sorted([*solves, *(view.refine(at.A, steps) for at in best)], key=_criterion)[:keep]
+        solves += [view.refine(at.A, steps) for at in best]
+        solves = sorted(solves, key=lambda at: at.criterion)[:keep]
     return [(at.criterion, at.A) for at in solves]
-
-
-def _criterion(at: Solve) -> float:
-    return at.criterion
 
 
 def _polynomial_look(claim: Claim, train: Samples, starts: list[Tensor], seed: int) -> Ends:
