@@ -229,8 +229,8 @@ def polynomial(train: Table, validation: Table, seed: int = 0) -> Predictor:
 
 def squared_errors(prediction: Tensor, samples: Samples) -> np.ndarray:
     """Mean squared error of each sample ``(N,)``, times its weight."""
-    errors = (prediction.double() - samples.y.double()).reshape(len(samples), -1).square().mean(1)
-    return samples.by_weight(errors).numpy()
+    of, y = (values.double().reshape(len(samples), -1) for values in (prediction, samples.y))
+    return samples.by_weight((of - y).square().mean(1)).numpy()
 
 
 def paired_p(better: np.ndarray, worse: np.ndarray) -> float:
