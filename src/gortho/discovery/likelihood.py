@@ -66,12 +66,12 @@ class Logistic:
         bumps = torch.exp(-((torch.asinh(u)[:, None] - self.centres) / self.width).square() / 2).flatten(1)
         return torch.cat([torch.ones(len(u), 1, dtype=u.dtype), u, e, e[:, i] * e[:, j], bumps], 1)
 
-    def fit(self, A: Tensor, weights: Tensor | None = None) -> tuple[Tensor, float]:
+    def fit(self, A: Tensor) -> tuple[Tensor, float]:
         """The most likely form from A on, ‖A‖ = √n, and its mean log loss."""
         n, classes = self.samples.n, self.samples.y.shape[1]
         upper = torch.triu_indices(n, n)
         codes, count = self.samples.y.argmax(1), upper.shape[1]
-        w = self.samples.each_weight if weights is None else self.samples.by_weight(weights)
+        w = self.samples.each_weight
         columns = self.features(A).shape[1]
 
         def form(v: Tensor) -> Tensor:
@@ -133,7 +133,6 @@ def likelihood_refits(
     model, forms = Logistic.of(samples, found.A), [found.A]
     for r in range(count):
         generator = torch.Generator().manual_seed(seed * 104_729 + r)
-        weights = -torch.rand(len(samples), dtype=torch.float64, generator=generator).clamp_min(1e-12).log()
-        forms.append(model.fit(found.A, weights)[0])
+        forms.append(replace(model, samples=samples.bootstrapped(generator)).fit(found.A)[0])
         progress((r + 1) / count, found.A)
     return align_signs(torch.stack(forms), found.A)
