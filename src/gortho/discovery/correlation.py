@@ -9,6 +9,7 @@ import torch
 from scipy.interpolate import BSpline
 from torch import Tensor
 
+from gortho.discovery.spectral import of_entries
 from gortho.reps import Bilinear, Conjugation, Covector, Form, Vector
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
@@ -89,15 +90,13 @@ class Moments:
         S = self.total[1:, 1:] - self.total[1:, :1] * self.total[:1, 1:] / self.total[0, 0]
         left, right = _root_inverse(S[:size, :size]), _root_inverse(S[size:, size:])
         U, strength, _ = torch.linalg.svd(left.mT @ S[:size, size:] @ right, full_matrices=False)
-        i, j = torch.triu_indices(m, m)
         found = []
         for k in range(min(DIRECTIONS, len(strength))):
-            v, linear = (left @ U[:, k]).split([len(i), m])
-            M = torch.zeros(m, m, dtype=S.dtype)
-            M[i, j] = v / 2
-            A, share = nearest_kronecker(M + M.mT, self.points)
+            v, linear = (left @ U[:, k]).split([size - m, m])
+            M = of_entries(v, m)
+            A, share = nearest_kronecker(M, self.points)
             if float(torch.linalg.matrix_norm(A)) > 0:
-                centre = _centre(M + M.mT, linear, self.points)
+                centre = _centre(M, linear, self.points)
                 found.append(Correlation(unit_form(A), float(strength[k]), share, centre))
         return found
 
@@ -169,13 +168,9 @@ def alternate(z: Tensor, functions: Tensor, A: Tensor) -> Correlation:
 
     for _ in range(TURNS):
         c, _ = best((z @ A @ z.mT)[:, i, j])
-        C = torch.zeros(k, k, dtype=z.dtype)
-        C[i, j] = c / 2
-        M = torch.einsum("zia,ij,zjb->zab", z, C + C.mT, z)
+        M = torch.einsum("zia,ij,zjb->zab", z, of_entries(c, k), z)
         v, new = best(M[:, a, b])
-        A = torch.zeros(n, n, dtype=z.dtype)
-        A[a, b] = v / 2
-        A = unit_form(A + A.mT)
+        A = unit_form(of_entries(v, n))
         if new < strength + 1e-4:
             break
         strength = new

@@ -17,6 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from gortho.discovery.refits import align_signs
 from gortho.discovery.search import Restart, Search
+from gortho.discovery.spectral import entries_of, of_entries
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 
@@ -69,18 +70,14 @@ class Logistic:
     def fit(self, A: Tensor) -> tuple[Tensor, float]:
         """The most likely form from A on, ‖A‖ = √n, and its mean log loss."""
         n, classes = self.samples.n, self.samples.y.shape[1]
-        upper = torch.triu_indices(n, n)
-        codes, count = self.samples.y.argmax(1), upper.shape[1]
+        start = entries_of(A)
+        codes, count = self.samples.y.argmax(1), len(start)
         w = self.samples.each_weight
         columns = self.features(A).shape[1]
 
-        def form(v: Tensor) -> Tensor:
-            M = torch.zeros(n, n, dtype=v.dtype).index_put((upper[0], upper[1]), v[:count])
-            return (M + M.mT) / 2
-
         def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
             v = torch.tensor(values, requires_grad=True)
-            B = form(v)
+            B = of_entries(v[:count], n)
             size = torch.linalg.matrix_norm(B) / n**0.5
             c = v[count:].reshape(columns, classes - 1)
             logits = torch.nn.functional.pad(self.features(B / size) @ c, (1, 0))
@@ -90,15 +87,14 @@ class Logistic:
             (slope,) = torch.autograd.grad(total, v)
             return float(total.detach()), slope.numpy()
 
-        start = (2 * A - torch.diag(A.diagonal()))[upper[0], upper[1]].numpy()
         found = minimize(
             loss,
-            np.concatenate([start, np.zeros(columns * (classes - 1))]),
+            np.concatenate([start.numpy(), np.zeros(columns * (classes - 1))]),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": STEPS},
         )
-        return unit_form(form(torch.tensor(found.x)).detach()), float(found.fun)
+        return unit_form(of_entries(torch.tensor(found.x[:count]), n)), float(found.fun)
 
 
 def _invariants(A: Tensor, samples: Samples) -> Tensor:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from gortho.discovery.family import Standard
 from gortho.discovery.likely import CONSTANT, likely_forms
+from gortho.discovery.spectral import entries_of, of_entries
 from gortho.forms import QuadraticForm
 from gortho.nn.process import Chart, kernel
 from gortho.reps import Scalar
@@ -198,9 +199,7 @@ class Process:
 
     def _values(self) -> Tensor:
         """Entries of the form and logarithms, as one vector."""
-        upper = torch.triu_indices(len(self.A), len(self.A))
-        doubled = 2 * self.A - torch.diag(self.A.diagonal())
-        return torch.cat([doubled[upper[0], upper[1]], self.logs])
+        return torch.cat([entries_of(self.A), self.logs])
 
     @property
     def _free(self) -> int:
@@ -209,10 +208,8 @@ class Process:
 
     def _split(self, p: Tensor) -> tuple[Tensor, Tensor]:
         """Form and logarithms of such a vector."""
-        n = len(self.A)
-        upper = torch.triu_indices(n, n)
-        M = torch.zeros(n, n, dtype=p.dtype).index_put((upper[0], upper[1]), p[: upper.shape[1]])
-        return (M + M.mT) / 2, p[upper.shape[1] :]
+        entries, logs = p.split([len(p) - len(self.logs), len(self.logs)])
+        return of_entries(entries, len(self.A)), logs
 
     def _posterior(self, p: Tensor) -> Tensor | None:
         """Minus the log posterior; None where the covariance is none."""
