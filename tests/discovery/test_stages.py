@@ -42,8 +42,8 @@ def test_forms_that_are_near_a_better_one_are_left_out():
     near = unit_form(A + 0.01 * torch.eye(3, dtype=torch.float64))
     far = torch.eye(3, dtype=torch.float64)
     pool = [(score, Start("", unit_form(M))) for score, M in ((0.1, A), (0.2, near), (0.3, far))]
-    assert [score for score, _ in apart(pool, 3, 0.2)] == [0.1, 0.3]
-    assert [score for score, _ in apart(pool, 1, 0.2)] == [0.1]
+    assert apart(pool, 3, 0.2) == [pool[0][1], pool[2][1]]
+    assert apart(pool, 1, 0.2) == [pool[0][1]]
 
 
 def test_breeding_comes_nearer():

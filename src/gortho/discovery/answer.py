@@ -174,7 +174,6 @@ def gathered(
         zero_directions=zero,
         bent=None if form.law or zero == len(A) - 1 else bent_p(everyone, A, found.errors, seed),
         spectral_gap=None if spectral is None else spectral.gap,
-        spectral_residual=None if spectral is None else spectral.residual,
         classes=len(posed.classes),
         **c.evidence(),
     )

@@ -38,7 +38,7 @@ def scan(
         if bred and clock.over():
             break
         pool = scored(projection, starts)
-        ends = [(start, projection.refine(start.A, QUICK_STEPS)) for _, start in apart(pool, 2, APART)]
+        ends = [(start, projection.refine(start.A, QUICK_STEPS)) for start in apart(pool, 2, APART)]
         exact = [Start(start.label, at.A) for start, at in ends if at.criterion < NEARLY_EXACT]
         if exact:
             return exact
@@ -48,10 +48,10 @@ def scan(
             if clock.over() or pool[0][0] < NEARLY_EXACT:
                 break
             spread = WIDEST * (NARROWEST / WIDEST) ** (g / max(1, rounds - 1))
-            parents = [start for _, start in apart(pool, PARENTS, spread / 2)]
+            parents = apart(pool, PARENTS, spread / 2)
             pool += scored(projection, _children(parents, children, spread, generator))
             pool = sorted(pool, key=lambda pair: pair[0])[: 2 * CHILDREN]
-        bred += [start for _, start in apart(pool, PARENTS, SAME)]
+        bred += apart(pool, PARENTS, SAME)
     return distinct(bred)
 
 
@@ -80,12 +80,6 @@ def _children(parents: list[Start], count: int, spread: float, generator: torch.
     return children
 
 
-def apart(pool: list[tuple[float, Start]], count: int, distance: float) -> list[tuple[float, Start]]:
+def apart(pool: list[tuple[float, Start]], count: int, distance: float) -> list[Start]:
     """The best few that are this far from each other."""
-    kept: list[tuple[float, Start]] = []
-    for score, start in pool:
-        if all(form_distance(start.A, other.A) > distance for _, other in kept):
-            kept.append((score, start))
-        if len(kept) == count:
-            break
-    return kept
+    return distinct([start for _, start in pool], distance)[:count]

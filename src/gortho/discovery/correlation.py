@@ -9,6 +9,7 @@ import torch
 from scipy.interpolate import BSpline
 from torch import Tensor
 
+from gortho.discovery.spectral import of_entries
 from gortho.reps import Bilinear, Conjugation, Covector, Form, Vector
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
@@ -21,6 +22,8 @@ SAMPLES_FOR_MONOMIAL = 3
 SEEN = 1e-10
 #: Canonical directions that are looked at.
 DIRECTIONS = 3
+#: Steps in which the two factors of a form that vectors share are fitted in turn, at most.
+TURNS = 6
 
 
 @dataclass(frozen=True)
@@ -87,15 +90,13 @@ class Moments:
         S = self.total[1:, 1:] - self.total[1:, :1] * self.total[:1, 1:] / self.total[0, 0]
         left, right = _root_inverse(S[:size, :size]), _root_inverse(S[size:, size:])
         U, strength, _ = torch.linalg.svd(left.mT @ S[:size, size:] @ right, full_matrices=False)
-        i, j = torch.triu_indices(m, m)
         found = []
         for k in range(min(DIRECTIONS, len(strength))):
-            v, linear = (left @ U[:, k]).split([len(i), m])
-            M = torch.zeros(m, m, dtype=S.dtype)
-            M[i, j] = v / 2
-            A, share = nearest_kronecker(M + M.mT, self.points)
+            v, linear = (left @ U[:, k]).split([size - m, m])
+            M = of_entries(v, m)
+            A, share = nearest_kronecker(M, self.points)
             if float(torch.linalg.matrix_norm(A)) > 0:
-                centre = _centre(M + M.mT, linear, self.points)
+                centre = _centre(M, linear, self.points)
                 found.append(Correlation(unit_form(A), float(strength[k]), share, centre))
         return found
 
@@ -135,13 +136,12 @@ def correlate(z: Tensor, y: Tensor) -> list[Correlation]:
     """The forms that quadratics of the vectors ``z (N, p, n)`` have in common with functions of ``y (N,)``."""
     N, k, n = z.shape
     m = k * n
-    functions = splines(y, max(4, min(SPLINES, N // SAMPLES_FOR_EACH)))
     if SAMPLES_FOR_MONOMIAL * (m * (m + 1) // 2 + m) > N:
         return []
-    return Moments.of(z, functions).correlations()
+    return Moments.of(z, splines(y, max(4, min(SPLINES, N // SAMPLES_FOR_EACH)))).correlations()
 
 
-def alternate(z: Tensor, functions: Tensor, A: Tensor, steps: int = 6) -> Correlation:
+def alternate(z: Tensor, functions: Tensor, A: Tensor) -> Correlation:
     """From a form, the C and A in turn whose Σ C_ij ⟨z_i, z_j⟩ correlates best with functions of y.
 
     Where vectors share a form this has k(k+1)/2 + n(n+1)/2 unknowns in place of the monomials of all of them.
@@ -166,15 +166,11 @@ def alternate(z: Tensor, functions: Tensor, A: Tensor, steps: int = 6) -> Correl
         U, sigma, _ = torch.linalg.svd(left.mT @ (F.mT @ H) @ right, full_matrices=False)
         return left @ U[:, 0], float(sigma[0])
 
-    for _ in range(steps):
+    for _ in range(TURNS):
         c, _ = best((z @ A @ z.mT)[:, i, j])
-        C = torch.zeros(k, k, dtype=z.dtype)
-        C[i, j] = c / 2
-        M = torch.einsum("zia,ij,zjb->zab", z, C + C.mT, z)
+        M = torch.einsum("zia,ij,zjb->zab", z, of_entries(c, k), z)
         v, new = best(M[:, a, b])
-        A = torch.zeros(n, n, dtype=z.dtype)
-        A[a, b] = v / 2
-        A = unit_form(A + A.mT)
+        A = unit_form(of_entries(v, n))
         if new < strength + 1e-4:
             break
         strength = new

@@ -71,11 +71,6 @@ class Defect:
         """Whether the interval says anything."""
         return self.low > 0 or self.high <= SAYS_NOTHING
 
-    @property
-    def middle(self) -> float:
-        """The middle of the interval."""
-        return (self.low + self.high) / 2
-
 
 def _percent(share: float) -> str:
     percent = 100 * share

@@ -17,6 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from gortho.discovery.refits import align_signs
 from gortho.discovery.search import Restart, Search
+from gortho.discovery.spectral import entries_of, of_entries
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 
@@ -59,27 +60,24 @@ class Logistic:
         """Invariants u, e = asinh u, products of two e, bumps of e, and scalars with these ``(N, columns)``."""
         s = self.samples
         u = _invariants(A, s) / self.units
-        rest = [_standard(t.flatten(1)) for t in s.scalars if t is not None]
+        given = [t.flatten(1) for t in s.scalars if t is not None]
+        rest = [(t - t.mean(0)) / t.std(0).clamp_min(1e-30) for t in given]
         e = torch.cat([torch.asinh(u), *rest], 1)
         i, j = torch.triu_indices(e.shape[1], e.shape[1])
         bumps = torch.exp(-((torch.asinh(u)[:, None] - self.centres) / self.width).square() / 2).flatten(1)
         return torch.cat([torch.ones(len(u), 1, dtype=u.dtype), u, e, e[:, i] * e[:, j], bumps], 1)
 
-    def fit(self, A: Tensor, weights: Tensor | None = None) -> tuple[Tensor, float]:
+    def fit(self, A: Tensor) -> tuple[Tensor, float]:
         """The most likely form from A on, ‖A‖ = √n, and its mean log loss."""
         n, classes = self.samples.n, self.samples.y.shape[1]
-        upper = torch.triu_indices(n, n)
-        codes, count = self.samples.y.argmax(1), upper.shape[1]
-        w = self.samples.each_weight if weights is None else self.samples.by_weight(weights)
+        start = entries_of(A)
+        codes, count = self.samples.y.argmax(1), len(start)
+        w = self.samples.each_weight
         columns = self.features(A).shape[1]
-
-        def form(v: Tensor) -> Tensor:
-            M = torch.zeros(n, n, dtype=v.dtype).index_put((upper[0], upper[1]), v[:count])
-            return (M + M.mT) / 2
 
         def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
             v = torch.tensor(values, requires_grad=True)
-            B = form(v)
+            B = of_entries(v[:count], n)
             size = torch.linalg.matrix_norm(B) / n**0.5
             c = v[count:].reshape(columns, classes - 1)
             logits = torch.nn.functional.pad(self.features(B / size) @ c, (1, 0))
@@ -89,15 +87,14 @@ class Logistic:
             (slope,) = torch.autograd.grad(total, v)
             return float(total.detach()), slope.numpy()
 
-        start = (2 * A - torch.diag(A.diagonal()))[upper[0], upper[1]].numpy()
         found = minimize(
             loss,
-            np.concatenate([start, np.zeros(columns * (classes - 1))]),
+            np.concatenate([start.numpy(), np.zeros(columns * (classes - 1))]),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": STEPS},
         )
-        return unit_form(form(torch.tensor(found.x)).detach()), float(found.fun)
+        return unit_form(of_entries(torch.tensor(found.x[:count]), n)), float(found.fun)
 
 
 def _invariants(A: Tensor, samples: Samples) -> Tensor:
@@ -112,10 +109,6 @@ def _invariants(A: Tensor, samples: Samples) -> Tensor:
     own = gram.diagonal(dim1=1, dim2=2)
     whole = gram.sum((1, 2))
     return torch.stack([own.mean(1), torch.asinh(own).mean(1), whole], 1)
-
-
-def _standard(s: Tensor) -> Tensor:
-    return (s - s.mean(0)) / s.std(0).clamp_min(1e-30)
 
 
 def most_likely(samples: Samples, found: Search) -> Search:
@@ -136,7 +129,6 @@ def likelihood_refits(
     model, forms = Logistic.of(samples, found.A), [found.A]
     for r in range(count):
         generator = torch.Generator().manual_seed(seed * 104_729 + r)
-        weights = -torch.rand(len(samples), dtype=torch.float64, generator=generator).clamp_min(1e-12).log()
-        forms.append(model.fit(found.A, weights)[0])
+        forms.append(replace(model, samples=samples.bootstrapped(generator)).fit(found.A)[0])
         progress((r + 1) / count, found.A)
     return align_signs(torch.stack(forms), found.A)

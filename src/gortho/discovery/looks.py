@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
+from gortho.discovery.models import squared_errors
 from gortho.discovery.projection import Projection, Solve
 from gortho.nn.tuples import TupleFeatures
 from gortho.samples.values import Samples
@@ -32,6 +34,13 @@ class Size:
     for_leg: int  # … and so many for each product of vectors and metric …
     most: int = 240  # … but not more than this
 
+    def room(self, samples: Samples, wanted: int) -> tuple[int, int]:
+        """Unknowns of a family that wants so many, and the samples that they take."""
+        components = samples.rep.size(samples.n)
+        columns = max(self.columns, min(wanted, self.most))
+        columns = max(8, min(columns, len(samples) * components // ROWS_FOR_UNKNOWN))
+        return columns, -(-max(self.rows, ROWS_FOR_UNKNOWN * columns) // components)
+
 
 #: The scan, the first look at the forms that it bred, and the last at the finalists.
 SCAN, FIRST, LAST = Size(700, 56, 32, 140), Size(900, 72, 38, 200), Size(4_500, 200, 60)
@@ -39,16 +48,13 @@ SCAN, FIRST, LAST = Size(700, 56, 32, 140), Size(900, 72, 38, 200), Size(4_500, 
 
 def few_for(samples: Samples, size: Size) -> tuple[Samples, int]:
     """As many of the samples as a look of this size takes, and the unknowns of its family."""
-    components, n = samples.rep.size(samples.n), samples.n
     legs = sum(samples.points ** len(t.legs) for part in samples.rep.parts for t in part.terms())
     for_leg = max(
         size.for_leg, 0 if samples.set_like else TupleFeatures.room_for(samples.points, _scalars(samples))
     )
-    columns = max(size.columns, min(for_leg * legs, size.most))
-    columns = max(8, min(columns, len(samples) * components // ROWS_FOR_UNKNOWN))
-    entries = n * (n + 1) // 2
-    rows = max(size.rows, ROWS_FOR_UNKNOWN * columns)
-    return samples.rows(slice(0, max(-(-rows // components), ROWS_FOR_ENTRY * entries))), columns
+    columns, count = size.room(samples, for_leg * legs)
+    entries = samples.n * (samples.n + 1) // 2
+    return samples.rows(slice(0, max(count, ROWS_FOR_ENTRY * entries))), columns
 
 
 def _scalars(samples: Samples) -> int:
@@ -82,5 +88,4 @@ def usual_mean(errors: Tensor) -> float:
 
 def usual_error(predicted: Tensor, samples: Samples) -> float:
     """The mean squared error of usual samples."""
-    e = (predicted - samples.y.reshape(predicted.shape)).square().mean(1)
-    return usual_mean(samples.by_weight(e))
+    return usual_mean(torch.from_numpy(squared_errors(predicted, samples)))

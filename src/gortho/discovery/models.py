@@ -110,7 +110,7 @@ class KernelRidge:
     mean: Tensor
 
     @classmethod
-    def fit(cls, train: Table, validation: Table, seed: int = 0) -> KernelRidge:
+    def fit(cls, train: Table, validation: Table) -> KernelRidge:
         """Fit the targets; bandwidth and ridge by the error on ``validation``."""
         return Kernels.of(train, validation).fit(train, validation)
 
@@ -206,7 +206,7 @@ def monomials_of(inputs: Tensor, most: int = MONOMIALS, highest: int = DEGREE) -
     return monomials
 
 
-def linear(train: Table, validation: Table, seed: int = 0) -> Predictor:
+def linear(train: Table, validation: Table) -> Predictor:
     """Ridge regression on columns as they are."""
     D = train.inputs
     root = torch.ones(len(D), 1, dtype=D.dtype) if train.weights is None else train.weights.sqrt()[:, None]
@@ -229,8 +229,8 @@ def polynomial(train: Table, validation: Table, seed: int = 0) -> Predictor:
 
 def squared_errors(prediction: Tensor, samples: Samples) -> np.ndarray:
     """Mean squared error of each sample ``(N,)``, times its weight."""
-    errors = (prediction.double() - samples.y.double()).reshape(len(samples), -1).square().mean(1)
-    return samples.by_weight(errors).numpy()
+    of, y = (values.double().reshape(len(samples), -1) for values in (prediction, samples.y))
+    return samples.by_weight((of - y).square().mean(1)).numpy()
 
 
 def by_bundle(values: np.ndarray, bundles: Tensor | None) -> np.ndarray:

@@ -25,7 +25,7 @@ from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import LAW, POLYNOMIAL_STEPS, Parts
 from gortho.discovery.projection import LEAST_DAMPING, Projection, Solve
 from gortho.discovery.result import Discovery
-from gortho.discovery.scattered import scattered
+from gortho.discovery.scattered import MEDIAN, deviations, scattered
 from gortho.discovery.targets import Errors, prepared
 from gortho.discovery.verdict import Verdict, percent
 from gortho.nn.tuples import SOFT
@@ -39,8 +39,6 @@ FAR = 6.0
 GROSS, LARGE = 6.0, 3.0
 #: A fit whose typical error is above this share of the spread of y cannot show what is far from the law.
 GOOD = 0.5
-#: The median size of a normal number: noise of vectors may be along one of their components, so all count as numbers.
-MEDIAN = 0.6745
 #: More than this share of the samples are no outliers: the fit is wrong, or errors have heavy tails.
 MOST = 0.1
 #: Samples beyond this many median errors of a fit count less and less in the next; and rounds of it.
@@ -79,13 +77,13 @@ def outliers(parts: Parts, A: Tensor, errors: Errors, seed: int) -> Tensor:
 
 def _gross(whole: Samples, seen: int, A: Tensor, errors: Errors, seed: int) -> Tensor:
     """Which samples are far from a robust fit of the form, and have a y beyond that of all others."""
-    none, spread = np.zeros(len(whole), bool), _deviations(whole)
+    none, spread = np.zeros(len(whole), bool), deviations(whole)
     if seen < FEWEST or not bool((spread > _beyond(GROSS, spread)).any()):
         return torch.from_numpy(none)
     far, squares = _far(prepared(whole, Errors.ABSOLUTE), seen, A, seed)
     if errors is not Errors.ABSOLUTE:
         far &= _far(prepared(whole, errors), seen, A, seed)[0]
-    spread = _deviations(prepared(whole, Errors.ABSOLUTE))
+    spread = deviations(prepared(whole, Errors.ABSOLUTE))
     if float(squares[:seen].median()) > GOOD**2 * float(spread.median()):
         return torch.from_numpy(none)
     sizes = torch.minimum(squares, spread)
@@ -102,12 +100,12 @@ def _gross(whole: Samples, seen: int, A: Tensor, errors: Errors, seed: int) -> T
 def _off_the_law(samples: Samples, seen: int, A: Tensor, seed: int) -> np.ndarray | None:
     """Which samples are off a short polynomial that is the law of most of them; None if there is no such law."""
     few, _ = few_for(samples.rows(slice(0, seen)), LAST)
-    spread = float(_deviations(few).median())
+    spread = float(deviations(few).median())
     for degree in range(3):
         projection = Projection(few, 0, few.weights, seed, degree=degree)
         if projection.y.numel() < ROWS_FOR_UNKNOWN * projection.family.columns or not torch.linalg.det(A):
             break
-        squares, form, before = _deviations(few), A, math.inf
+        squares, form, before = deviations(few), A, math.inf
         for _ in range(ROUNDS):
             at = projection.reweighted(_tamed(squares)).refine(form, POLYNOMIAL_STEPS, LEAST_DAMPING)
             form, squares = at.A, _squares(projection, at, few)
@@ -145,17 +143,11 @@ def _somewhere(A: Tensor, samples: Samples, found: np.ndarray) -> bool:
     return _in_one_place(plain, found) or _in_one_place(invariants, found) or _at_one_end(sizes, found)
 
 
-def _deviations(samples: Samples) -> Tensor:
-    """Squared distances of the targets from their median, by the weights of the samples."""
-    y = samples.y.reshape(len(samples), -1)
-    return (y - y.median(0).values).square().sum(1) * samples.each_weight
-
-
 def _far(samples: Samples, seen: int, A: Tensor, seed: int) -> tuple[np.ndarray, Tensor]:
     """Which samples are far from a robust fit to the first ones, by the errors of the others; and squared errors."""
     few, columns = few_for(samples.rows(slice(0, seen)), LAST)
     projection = Projection(few, min(columns, seen // ROWS_FOR_UNKNOWN), few.weights, seed + 6, SOFT)
-    squares = _deviations(few)  # before there is a fit
+    squares = deviations(few)  # before there is a fit
     for _ in range(ROUNDS):
         at = projection.reweighted(_tamed(squares)).solve(A)
         squares = _squares(projection, at, few)
@@ -229,7 +221,7 @@ def with_ruling(found: Discovery, posed: Posed) -> Discovery:
     if found.verdict is Verdict.FOUND or posed.classes:
         return found
     parts = posed.parts
-    squares = _deviations(Samples.cat(parts))
+    squares = deviations(Samples.cat(parts))
     order = squares.argsort(descending=True)
     shares = squares[order].cumsum(0) / squares.sum().clamp_min(1e-300)
     count = 1 + int((shares < RULING).sum())

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from gortho.discovery.family import Standard
 from gortho.discovery.likely import CONSTANT, likely_forms
+from gortho.discovery.spectral import entries_of, of_entries
 from gortho.forms import QuadraticForm
 from gortho.nn.process import Chart, kernel
 from gortho.reps import Scalar
@@ -198,9 +199,7 @@ class Process:
 
     def _values(self) -> Tensor:
         """Entries of the form and logarithms, as one vector."""
-        upper = torch.triu_indices(len(self.A), len(self.A))
-        doubled = 2 * self.A - torch.diag(self.A.diagonal())
-        return torch.cat([doubled[upper[0], upper[1]], self.logs])
+        return torch.cat([entries_of(self.A), self.logs])
 
     @property
     def _free(self) -> int:
@@ -209,10 +208,8 @@ class Process:
 
     def _split(self, p: Tensor) -> tuple[Tensor, Tensor]:
         """Form and logarithms of such a vector."""
-        n = len(self.A)
-        upper = torch.triu_indices(n, n)
-        M = torch.zeros(n, n, dtype=p.dtype).index_put((upper[0], upper[1]), p[: upper.shape[1]])
-        return (M + M.mT) / 2, p[upper.shape[1] :]
+        entries, logs = p.split([len(p) - len(self.logs), len(self.logs)])
+        return of_entries(entries, len(self.A)), logs
 
     def _posterior(self, p: Tensor) -> Tensor | None:
         """Minus the log posterior; None where the covariance is none."""
@@ -280,18 +277,18 @@ def most_likely(
         for steps, most in ROUNDS if thorough and handful else SHORT:
             going = _leading(further(going, steps), most)
         ends += going
-    ends = sorted(ends, key=_loss)
+    ends = sorted(ends, key=lambda p: p.loss)
     ends = [p for p in ends if p.loss < ends[0].loss + HOPELESS]
     if thorough:
         again = ends[: RESTARTED if handful else 1]
         ends += further([p.with_kernel(*kernel) for p in again for kernel in KERNELS], KERNEL_STEPS)
     finalists = (FINALISTS if handful else 2) if thorough else 1
-    likely = sorted(sorted(ends, key=_loss)[: 2 * finalists], key=Process.laplace)
+    likely = sorted(sorted(ends, key=lambda p: p.loss)[: 2 * finalists], key=Process.laplace)
     best = min(further(likely[:finalists], LAST_STEPS), key=Process.laplace)
     for _ in range(POLISHED if thorough and handful else 0):
         # Near the form, other kernels show where it is: lengths that have settled too early hold it back.
         still = [replace(best.with_kernel(*kernel), moves=False) for kernel in KERNELS]
-        leading = sorted(further(still, KERNEL_STEPS), key=_loss)[:RESTARTED]
+        leading = sorted(further(still, KERNEL_STEPS), key=lambda p: p.loss)[:RESTARTED]
         moved = further([replace(p, moves=True) for p in leading], LAST_STEPS)
         better = min([best, *moved], key=Process.laplace)
         if better is best:
@@ -300,12 +297,8 @@ def most_likely(
     return best if over() else best.settled()
 
 
-def _loss(process: Process) -> float:
-    return process.loss
-
-
 def _leading(processes: Sequence[Process], most: int) -> list[Process]:
     """The best by their losses, one of each signature at least."""
-    ordered = sorted(processes, key=_loss)
+    ordered = sorted(processes, key=lambda p: p.loss)
     first = {QuadraticForm(p.A).signature: p for p in reversed(ordered)}.values()
     return [*first, *(p for p in ordered if all(p is not other for other in first))][: max(most, len(first))]

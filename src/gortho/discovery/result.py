@@ -237,12 +237,10 @@ class Discovery:
             for s in split_scalars(scalars, points.shape[1] if points.ndim == 3 else 1)
         ]
         w = self.wider
-        axial = () if w is None else w.axial
-        kinds = ["pseudovector" if i in axial else "vector" for i in range(net.points)]
         return equivariance_error(
             net,
             net.form.value() if w is None else w.symmetry,
-            kinds if axial else "vector",
+            "vector" if w is None else w.kinds(net.points),
             net.rep,
             points,
             max_boost=max_boost,

@@ -32,22 +32,27 @@ MONOMIALS, ROWS = 150, 5_000
 AMONG = 0.9
 #: Degrees of polynomials, and rounds of each fit with weights by the one before.
 DEGREES, ROUNDS, TAMED = 3, 12, 4.0
-#: The median size of a normal number.
+#: The median size of a normal number: noise of vectors may be along one of their components, so all count as numbers.
 MEDIAN = 0.6745
+
+
+def deviations(samples: Samples) -> Tensor:
+    """Squared distances of the targets from their median, by the weights of the samples."""
+    y = samples.y.double().reshape(len(samples), -1)
+    return (y - y.median(0).values).square().sum(1) * samples.each_weight
 
 
 def scattered(samples: Samples, seen: int) -> Tensor:
     """Which samples are off a polynomial that explains all others, by a fit to the first ones: a mask."""
     X, y = coordinates(samples), samples.y.double().reshape(len(samples), -1)
-    w = samples.each_weight.double()
+    root, spread = samples.each_weight.double().sqrt()[:, None], deviations(samples)
     seen = min(seen, ROWS)
-    spread = (y - y.median(0).values).square().sum(1) * w
     for degree in range(1, DEGREES + 1):
         count = math.comb(X.shape[1] + degree, degree)
         if ROWS_FOR_MONOMIAL * count > seen or count > MONOMIALS:
             break
-        D = monomials_of(X[:seen], count, degree)(X) * w.sqrt()[:, None]
-        squares, leverage = _robust(D, y * w.sqrt()[:, None], spread, seen)
+        D = monomials_of(X[:seen], count, degree)(X) * root
+        squares, leverage = _robust(D, y * root, spread, seen)
         typical = max(float(squares[:seen].median()), ROUNDING**2 * float(spread.median())) / MEDIAN**2
         among = leverage <= torch.quantile(leverage[:seen], AMONG)
         off = among & (squares > OUTLYING**2 * typical)

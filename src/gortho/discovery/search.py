@@ -27,7 +27,7 @@ from gortho.discovery.looks import (
 )
 from gortho.discovery.projection import Projection
 from gortho.discovery.settings import Settings
-from gortho.discovery.starts import Start, white_starts
+from gortho.discovery.starts import Start, distinct, white_starts
 from gortho.discovery.targets import Errors, prepared
 from gortho.discovery.workers import each
 from gortho.samples.frame import form_distance, unit_form
@@ -119,27 +119,18 @@ def first_look(
             break
         ends = each(_refined, [(projection, r.A, steps) for r in found[:left]], workers)
         done = [replace(r, A=A, criterion=criterion) for r, (A, criterion) in zip(found, ends)]
-        done = _different(sorted(done, key=lambda r: r.criterion))
+        done = distinct(sorted(done, key=lambda r: r.criterion), SAME)
         left = min(len(done), max(keep, math.ceil(left / 2)))
         found = done + found[len(ends) :]
     sharp = [] if clock.over() else sharp_look(looks[-1], suggested)
-    return _different(sorted([*found, *sharp], key=lambda r: r.criterion))
+    return distinct(sorted([*found, *sharp], key=lambda r: r.criterion), SAME)
 
 
 def sharp_look(projection: Projection, starts: list[Start]) -> list[Restart]:
     """Steps with the sharp family alone from the starts that it likes best: a smooth one may lead away from them."""
     best = apart(scored(projection, starts), SHARP, SAME)
-    ends = [(start, projection.refine(start.A, ROUNDS[-1][1])) for _, start in best]
+    ends = [(start, projection.refine(start.A, ROUNDS[-1][1])) for start in best]
     return [Restart(start.label, at.A, at.criterion) for start, at in ends]
-
-
-def _different(ends: list[Restart]) -> list[Restart]:
-    """The ends without those that are the same form as a better one."""
-    kept: list[Restart] = []
-    for r in ends:
-        if all(form_distance(r.A, other.A) > SAME for other in kept):
-            kept.append(r)
-    return kept
 
 
 def _refined(projection: Projection, A: Tensor, steps: int) -> tuple[Tensor, float]:
@@ -152,12 +143,12 @@ def last_look(
 ) -> list[Restart]:
     """The best few, each a form of its own, with the large family; the best first."""
     looks = projections(samples, LAST, [soft for soft, _ in FINAL_ROUNDS], seed + 1)
-    kept = _different(restarts)[:finalists]
+    kept = distinct(restarts, SAME)[:finalists]
     smooth, sharp = looks
     for number in range(2):
         ends = each(_final, [(smooth, sharp, number, r.A) for r in kept], workers)
         done = [replace(r, A=A, criterion=criterion) for r, (A, criterion) in zip(kept, ends)]
-        done = _different(sorted(done, key=lambda r: r.criterion))
+        done = distinct(sorted(done, key=lambda r: r.criterion), SAME)
         kept = [r for r in done if r.criterion <= HOPELESS * done[0].criterion]
     ends = each(_tamed, [(looks[-1], r.A) for r in kept], workers)
     kept = [replace(r, A=A, criterion=criterion) for r, (A, criterion) in zip(kept, ends)]

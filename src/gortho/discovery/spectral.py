@@ -49,6 +49,19 @@ def symmetric_basis(n: int) -> Tensor:
     return basis
 
 
+def entries_of(A: Tensor) -> Tensor:
+    """The coefficients c_ab, a ≤ b, of ⟨x, x⟩ = Σ c_ab x_a x_b, row by row ``(n(n+1)/2,)``."""
+    i, j = torch.triu_indices(len(A), len(A))
+    return (2 * A - torch.diag(A.diagonal()))[i, j]
+
+
+def of_entries(entries: Tensor, n: int) -> Tensor:
+    """The symmetric matrix ``(n, n)`` with these coefficients."""
+    i, j = torch.triu_indices(n, n)
+    M = torch.zeros(n, n, dtype=entries.dtype).index_put((i, j), entries)
+    return (M + M.mT) / 2
+
+
 def skew_basis(n: int) -> Tensor:
     """Basis E_ij - E_ji of the skew matrices, float64 ``(n(n-1)/2, n, n)``."""
     i, j = torch.triu_indices(n, n, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,11 +13,13 @@ from scipy.stats import norm
 from scipy.stats import t as student_t
 from torch import Tensor
 
+from gortho.discovery.refits import align_signs
 from gortho.discovery.verdict import ZERO_BOUND, ZERO_ERRORS, ZERO_SHARE
 from gortho.forms import QuadraticForm
 from gortho.reps import Rep
 from gortho.samples.frame import Frame, form_distance, unit_form
 from gortho.samples.values import Samples
+from gortho.symmetry import Symmetry
 from gortho.testing import equivariance_error
 
 #: Largest rapidities at which the certificate of equivariance is measured.
@@ -51,7 +54,7 @@ def steady(matrices: Tensor, frame: Frame) -> Tensor:
     forms are not narrowed by this.
     """
     given = unit_form(frame.W.mT @ matrices @ frame.W)
-    given = given * torch.where((given * given[0]).sum((1, 2), keepdim=True) < 0, -1.0, 1.0)
+    given = align_signs(given, given[0])
     distances = torch.linalg.matrix_norm(given - given.median(0).values)
     strays = distances > STRAYS * distances.median()
     strays[0] = False
@@ -143,7 +146,7 @@ def given_errors(
 
 def _errors_of(A: Tensor, forms: Tensor, factor: float) -> tuple[Tensor, Tensor]:
     """Errors of entries and eigenvalues by a spread of forms, which is widened by a factor."""
-    forms = forms * torch.where((forms * A).sum((1, 2), keepdim=True) < 0, -1.0, 1.0)
+    forms = align_signs(forms, A)
     return factor * forms.std(0), _of_clusters(A, factor * (forms - forms.mean(0)))
 
 
@@ -167,13 +170,17 @@ def _of_clusters(A: Tensor, moves: Tensor) -> Tensor:
 
 
 def certificate(
-    net: Callable[..., Tensor], form: QuadraticForm, rep: Rep, held_out: Samples
+    net: Callable[..., Tensor],
+    symmetry: QuadraticForm | Symmetry,
+    rep: Rep,
+    held_out: Samples,
+    kinds: Any = "vector",
+    output_space: int = 0,
 ) -> dict[float, float]:
     """Relative equivariance error by largest boost, on held-out samples in the given coordinates, in float64."""
     few = held_out.rows(slice(0, 64))
+    more: dict[str, Any] = {"samples": 4, "arguments": few.scalars, "output_space": output_space}
     return {
-        boost: equivariance_error(
-            net, form, "vector", rep, few.x, max_boost=boost, samples=4, arguments=few.scalars
-        )
+        boost: equivariance_error(net, symmetry, kinds, rep, few.x, max_boost=boost, **more)
         for boost in BOOSTS
     }

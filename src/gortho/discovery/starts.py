@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -31,7 +32,10 @@ MOST_VECTORS, VANISHING_STEPS, CONES = 10, 6, 8
 #: Samples that the stabiliser's linear solve looks at.
 SOLVED = 400
 #: Starts nearer to each other than this are one.
-SAME = 0.02
+DISTINCT = 0.02
+
+#: Whatever has a form A.
+Formed = TypeVar("Formed", bound=Any)
 
 
 @dataclass(frozen=True)
@@ -139,8 +143,8 @@ def white_starts(n: int, count: int, seed: int) -> list[Start]:
     return chosen
 
 
-def distinct(starts: list[Start], near: float = SAME) -> list[Start]:
-    """The starts without repetitions, the first of each kept."""
+def distinct(starts: list[Formed], near: float = DISTINCT) -> list[Formed]:
+    """The starts, or other forms, without repetitions, the first of each kept."""
     if not starts:
         return []
     flat = torch.stack([start.A / torch.linalg.matrix_norm(start.A) for start in starts]).flatten(1)

@@ -103,7 +103,6 @@ class Evidence:
         None  # p of its being better than other rules of length, where vectors lie on one side
     )
     spectral_gap: float | None = None
-    spectral_residual: float | None = None
     classes: int = 0  # how many, where targets are labels: shares are of the log loss of class frequencies
     complete: bool = True  # whether every model had its full effort
 

@@ -267,10 +267,10 @@ def summed(space: Space, q: Quantities) -> Iterator[Candidate]:
                     yield Candidate(each(apart, power, masses, number, count, "pairs"), extra + 1)
 
 
-def library(space: Space, q: Quantities, output_space: int = 0, most: int = MOST) -> list[Candidate]:
+def library(space: Space, q: Quantities, output_space: int = 0) -> list[Candidate]:
     """Terms from the simplest on, about so many, and the sums that are alike."""
     found = [c for c in summed(space, q) if space.fits(c.term.monomials[0], q.ways)]
-    most += len(found)
+    most = MOST + len(found)
     by_cost: list[dict[int, list[Any]]] = [{}, {}, {}]
     ingredients: tuple[Any, ...] = scalar_products(space), functions(space), legs(space, q, output_space)
     for place, parts in enumerate(ingredients):

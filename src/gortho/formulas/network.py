@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from gortho.formulas.values import FUNCTIONS, PAIRS, Factor, Monomial, Term, Weights
+from gortho.formulas.values import Monomial, Term, Weights
 from gortho.reps import TensorRep
 from gortho.stored import restored
 from gortho.terms import Metric
@@ -48,7 +49,9 @@ def _values(
         for monomial in term.monomials:
             given, value = iter(own), torch.ones_like(gram[:, 0, 0])
             for factor in monomial.factors:
-                value = value * _factor(factor, gram, scalars, given)
+                shape = None if factor.shape is None else next(given)
+                scalar = None if factor.scalar is None else scalars[:, factor.scalar]
+                value = value * factor.value(partial(_inner, gram), scalar, shape, torch)
             yield place, monomial, value
 
 
@@ -60,30 +63,6 @@ def numbers_inside(terms: Sequence[Term]) -> list[float]:
 def _inner(gram: Tensor, left: Weights, right: Weights) -> Tensor:
     u, v = (torch.tensor(w, dtype=gram.dtype, device=gram.device) for w in (left, right))
     return torch.einsum("zij,i,j->z", gram, u, v)
-
-
-def _factor(f: Factor, gram: Tensor, scalars: Tensor, shapes: Iterator[Tensor]) -> Tensor:
-    """As `Factor.value`, with slopes."""
-    s = None if f.scalar is None else scalars[:, f.scalar]
-    if f.kind == "scalar":
-        assert s is not None
-        return s**f.power
-    t = _inner(gram, f.left, f.right)
-    if f.kind in PAIRS:
-        sizes = _inner(gram, f.left, f.left) * _inner(gram, f.right, f.right)
-        if f.kind == "area":
-            return (sizes - t.square()).clamp_min(0.0).sqrt()
-        return torch.arccos((t / sizes.sqrt()).clamp(-1.0, 1.0))
-    t = t.abs().sqrt() if f.rooted else t.abs() if f.absolute else t
-    t = -t if f.falling else t
-    if f.kind == "free":
-        return t ** next(shapes)
-    if f.kind in FUNCTIONS:
-        of = next(shapes) * t
-        return getattr(torch, f.kind)(of if s is None else of * s)
-    if f.shape is not None:
-        t = t + next(shapes) * (1.0 if s is None else s * s)
-    return t.log() if f.kind == "log" else t if f.power == 1 else t**f.power
 
 
 class FormulaCoefficients(nn.Module):

@@ -75,7 +75,8 @@ def plainest(problem: Problem) -> Plainest:
     best = min(found, key=_length)
     if best.formula is None:
         return best
-    t = _fitted(problem, best.symmetry, _without_squares(best.formula))
+    terms = [term for term in best.formula.terms if not _square(best.formula, term)]
+    t = _fitted(problem, best.symmetry, terms)
     if t is not None and (third := _tried(replace(problem, symmetry=best.symmetry), t, SHORT)) is not None:
         best = min(best, third, key=_length)
     return best
@@ -114,10 +115,6 @@ def _square(formula: Formula, term: Term) -> bool:
         )
 
     return any(along(f) for monomial in term.monomials for f in monomial.factors)
-
-
-def _without_squares(formula: Formula) -> list[Term]:
-    return [term for term in formula.terms if not _square(formula, term)]
 
 
 def _fitted(problem: Problem, symmetry: Symmetry, terms: list[Term]) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -61,26 +61,30 @@ class Factor:
     shape_error: float = 0.0
     scalar: int | None = None
 
-    def value(self, inner: np.ndarray | None, scalar: np.ndarray | None) -> np.ndarray:
-        """Its values ``(N,)`` where the inner product and the scalar have these; not finite outside its domain."""
+    def value(self, inner: Callable[[Weights, Weights], Any], scalar: Any, shape: Any, of: Any = np) -> Any:
+        """Its values ``(N,)`` by inner products, the scalar and the fitted number; not finite outside its domain.
+
+        ``of`` is numpy, or torch for slopes.
+        """
         if self.kind == "scalar":
-            assert scalar is not None
             return scalar**self.power
-        assert inner is not None
-        t = np.sqrt(np.abs(inner)) if self.rooted else np.abs(inner) if self.absolute else inner
+        t = inner(self.left, self.right)
+        if self.kind in PAIRS:
+            sizes = inner(self.left, self.left) * inner(self.right, self.right)
+            if self.kind == "area":
+                return of.sqrt(
+                    of.clip(sizes - t * t, 0.0, None)
+                )  # below is rounding: it is a Gram determinant
+            return of.arccos(of.clip(t / of.sqrt(sizes), -1.0, 1.0))  # beyond is rounding: it is a cosine
+        t = of.sqrt(abs(t)) if self.rooted else abs(t) if self.absolute else t
         t = -t if self.falling else t
-        a = 0.0 if self.shape is None else self.shape
         if self.kind == "free":
-            return t**a
-        if self.kind == "angle":
-            return np.arccos(np.clip(t, -1.0, 1.0))  # beyond is rounding: t is a cosine
-        if self.kind == "area":
-            return np.sqrt(np.maximum(t, 0.0))  # below is rounding: t is a Gram determinant
+            return t**shape
         if self.kind in FUNCTIONS:
-            return getattr(np, self.kind)(a * t if scalar is None else a * t * scalar)
-        if a:
-            t = t + a * (1.0 if scalar is None else scalar * scalar)
-        return np.log(t) if self.kind == "log" else t if self.power == 1 else t**self.power
+            return getattr(of, self.kind)(shape * t if scalar is None else shape * t * scalar)
+        if shape is not None:
+            t = t + shape * (1.0 if scalar is None else scalar * scalar)
+        return of.log(t) if self.kind == "log" else t if self.power == 1 else t**self.power
 
 
 @dataclass(frozen=True)
@@ -176,13 +180,8 @@ class Quantities:
 
     def factor(self, factor: Factor) -> np.ndarray:
         """The values of a factor ``(N,)``."""
-        u, v = factor.left, factor.right
-        inner = None if factor.kind == "scalar" else self.inner(u, v)
-        if factor.kind in PAIRS:
-            t, sizes = self.inner(u, v), self.inner(u, u) * self.inner(v, v)
-            inner = t / np.sqrt(sizes) if factor.kind == "angle" else sizes - t * t
         scalar = None if factor.scalar is None else self.scalars[:, factor.scalar]
-        return factor.value(inner, scalar)
+        return np.asarray(factor.value(self.inner, scalar, factor.shape))
 
     def column(self, term: Term) -> np.ndarray:
         """The values of a term without its coefficient ``(N, components)``."""

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from gortho.reps import TensorRep
-from gortho.terms import Term
+from gortho.terms import Metric, Term
 from gortho.volume import odd_terms, partial_volumes
 
 
@@ -73,9 +73,7 @@ def product_of(
     for place, position in enumerate(way.rest.legs, start=way.filled):
         leg = (vectors if position < rep.up else lowered)[place]
         value = value[..., None] * leg.reshape(len(leg), *(1,) * (value.ndim - 1), -1)
-    for first, second in way.rest.pairs:
-        both_up, both_down = second < rep.up, first >= rep.up
-        pair = np.linalg.inv(A) if both_up else A if both_down else np.eye(len(A))
-        value = value[..., None, None] * pair
-    order = [*(way.free or ()), *way.rest.legs, *(position for pair in way.rest.pairs for position in pair)]
-    return value.transpose(0, *(1 + order.index(i) for i in range(rep.rank))).reshape(len(value), -1)
+    raised = any(second < rep.up for _, second in way.rest.pairs)
+    metric = Metric(torch.from_numpy(A), torch.from_numpy(np.linalg.inv(A)) if raised else None)
+    term = Term(way.rest.pairs, (*(way.free or ()), *way.rest.legs))
+    return rep.with_pairs(term, torch.from_numpy(value), metric).reshape(len(value), -1).numpy()

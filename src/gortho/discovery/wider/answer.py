@@ -15,13 +15,12 @@ from gortho.discovery.clock import Clock
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted
 from gortho.discovery.result import Discovery
-from gortho.discovery.spreads import UNDERSTATED, given_errors
+from gortho.discovery.spreads import UNDERSTATED, certificate, given_errors
 from gortho.discovery.twins import Comparison
 from gortho.discovery.verdict import Evidence, Verdict, confidence
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.claims import angles
 from gortho.discovery.wider.conventions import without_open
-from gortho.discovery.wider.fit import certificate
 from gortho.discovery.wider.search import End
 from gortho.discovery.wider.skew import skew_errors, skew_out
 from gortho.discovery.wider.value import Wider
@@ -86,7 +85,7 @@ def wider_answer(
 ) -> Discovery:
     """The discovery with the symmetry of a trial in place of O(A) of its candidate."""
     claim, end, fitted, c = trial.end.claim, trial.end, trial.fitted, trial.comparison
-    n, rep = samples.n, fitted.network.rep
+    n, rep, test = samples.n, fitted.network.rep, posed.given.held_out
     symmetry = symmetry_out(posed, claim, end.theta)
     matrices = torch.stack([claim.split(t, n)[0] for t in (end.theta, *trial.refits)])
     exact, skew = end.degree is not None, symmetry.skew
@@ -132,7 +131,7 @@ def wider_answer(
         network_options=fitted.options,
         evidence=trial.evidence,
         peers=peers,
-        certificate=certificate(network, wider, posed.given.held_out),
+        certificate=certificate(network, symmetry, rep, test, wider.kinds(test.points), claim.output_space),
         held_out=(found.held_out[0], own.flatten().numpy()[: len(found.held_out[0])]),
         wider=wider,
         notices=with_few(found, trial.evidence, posed),

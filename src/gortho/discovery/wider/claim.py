@@ -19,6 +19,9 @@ from gortho.samples.values import Samples
 from gortho.skew import SkewForm
 from gortho.symmetry import Symmetry
 
+#: Eigenvalues of a form that is claimed are zero below this share of the largest.
+ZERO = 1e-9
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -129,12 +132,12 @@ class Claim:
         rest = torch.eye((self.directions + self.origin) * n, dtype=torch.float64)
         return torch.block_diag(*symmetric, *[skew] * (self.skew or self.unitary), maps, rest)
 
-    def symmetry(self, theta: Tensor, n: int, tolerance: float = 1e-9) -> Symmetry:
+    def symmetry(self, theta: Tensor, n: int) -> Symmetry:
         """The symmetry with these numbers."""
         A, s, c = self.split(theta, n)
         sizes = self.dims or [n] * self.forms
-        forms = [QuadraticForm(M[:d, :d], tolerance=tolerance) for M, d in zip(A, sizes)]
-        skew = SkewForm(A[-1], tolerance=tolerance) if self.skew or self.unitary else None
+        forms = [QuadraticForm(M[:d, :d], tolerance=ZERO) for M, d in zip(A, sizes)]
+        skew = SkewForm(A[-1], tolerance=ZERO) if self.skew or self.unitary else None
         origin = c[0] if self.origin else None
         return Symmetry(
             forms or None,

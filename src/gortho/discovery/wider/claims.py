@@ -12,6 +12,7 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
+from gortho.discovery.refits import align_signs
 from gortho.discovery.wider.claim import Claim
 from gortho.notation import listed
 from gortho.reps import DirectSum, Rep
@@ -201,7 +202,7 @@ def aligned(claim: Claim, theta: Tensor, like: Tensor, n: int) -> Tensor:
     """θ with signs, and along the pencil, as near as can be to another one."""
     forms, s, c = claim.split(theta, n)
     others, t, _ = claim.split(like, n)
-    forms = forms * torch.where((forms * others).sum((1, 2), keepdim=True) < 0, -1.0, 1.0)
+    forms = align_signs(forms, others)
     if claim.directions:
         s = _nearest(s, t)
         a = s @ forms[0]

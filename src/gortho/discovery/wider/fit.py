@@ -26,17 +26,13 @@ from gortho.discovery.predictor import (
     take,
 )
 from gortho.discovery.projection import LEAST_DAMPING
-from gortho.discovery.spreads import BOOSTS
 from gortho.discovery.twins import Comparison, Given, _model, _side, corrected_by, measured
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.projection import WideProjection
 from gortho.discovery.wider.search import End, polynomials
-from gortho.discovery.wider.value import Wider
-from gortho.nn.framed import InFrame
 from gortho.nn.invariants import packed
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
-from gortho.testing import equivariance_error
 from gortho.training import predict
 
 
@@ -155,23 +151,3 @@ def compare_wide(
         direct, rows, done = plain.free, plain.plain, plain.complete and done
     assert rows is not None
     return measured(predictor, twins, [direct, *free], direct, rows, parts, done, given)
-
-
-def certificate(net: InFrame, wider: Wider, held_out: Samples) -> dict[float, float]:
-    """Relative equivariance error by largest boost, on held-out samples, in float64."""
-    few = held_out.rows(slice(0, 64))
-    kinds = ["pseudovector" if i in wider.axial else "vector" for i in range(few.points)]
-    return {
-        boost: equivariance_error(
-            net,
-            wider.symmetry,
-            kinds if wider.axial else "vector",
-            net.rep,
-            few.x,
-            max_boost=boost,
-            samples=4,
-            arguments=few.scalars,
-            output_space=wider.output_space,
-        )
-        for boost in BOOSTS
-    }

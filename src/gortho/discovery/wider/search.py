@@ -20,6 +20,7 @@ from gortho.discovery.looks import (
     robust_weights,
     usual_mean,
 )
+from gortho.discovery.models import squared_errors
 from gortho.discovery.predictor import LAW, POLYNOMIAL_COLUMNS, POLYNOMIAL_STEPS
 from gortho.discovery.projection import LEAST_DAMPING, Solve
 from gortho.discovery.refits import REFIT_STEPS
@@ -78,14 +79,10 @@ class End:
 
 def projection(samples: Samples, claim: Claim, size: Size, seed: int, soft: float) -> WideProjection:
     """A look of some size at samples."""
-    components = samples.rep.size(samples.n)
     shapes = [shape for part in claim.template(samples).basis.shapes for shape in part]
     legs = len(shapes) if samples.set_like else sum(torch.Size(shape).numel() for shape in shapes)
-    columns = max(size.columns, min(size.for_leg * legs, size.most))
-    columns = max(8, min(columns, len(samples) * components // ROWS_FOR_UNKNOWN))
-    rows = max(size.rows, ROWS_FOR_UNKNOWN * columns)
-    few = samples.rows(slice(0, -(-rows // components)))
-    return WideProjection(few, claim, columns, seed, soft)
+    columns, count = size.room(samples, size.for_leg * legs)
+    return WideProjection(samples.rows(slice(0, count)), claim, columns, seed, soft)
 
 
 def first_look(
@@ -135,14 +132,11 @@ def _space_by_space(ends: Ends, train: Samples, claim: Claim, refined: int, seed
         best = [
             at
             for signs, group in groups.items()
-            for at in sorted(group, key=_criterion)[: 1 if signs == d else refined]
+            for at in sorted(group, key=lambda at: at.criterion)[: 1 if signs == d else refined]
         ]
-        solves = sorted([*solves, *(view.refine(at.A, steps) for at in best)], key=_criterion)[:keep]
+        solves += [view.refine(at.A, steps) for at in best]
+        solves = sorted(solves, key=lambda at: at.criterion)[:keep]
     return [(at.criterion, at.A) for at in solves]
-
-
-def _criterion(at: Solve) -> float:
-    return at.criterion
 
 
 def _polynomial_look(claim: Claim, train: Samples, starts: list[Tensor], seed: int) -> Ends:
@@ -195,9 +189,7 @@ def _better(ends: Ends, train: Samples, claim: Claim, step: Look, seed: int) -> 
 
 
 def _errors(view: WideProjection, at: Solve, samples: Samples) -> Tensor:
-    p = view.predict(at, samples)
-    e = (p - samples.y.reshape(p.shape)).square().mean(1)
-    return samples.by_weight(e)
+    return torch.from_numpy(squared_errors(view.predict(at, samples), samples))
 
 
 def polynomials(train: Samples, claim: Claim, seed: int) -> list[WideProjection]:

@@ -16,10 +16,12 @@ from gortho.discovery.correlation import (
     splines,
     strongest,
 )
+from gortho.discovery.refits import align_signs
 from gortho.discovery.spectral import skew_basis
 from gortho.discovery.spreads import ROUNDING, UNDERSTATED, Spread
 from gortho.discovery.starts import CORRELATED, SCALARS
 from gortho.groups import haar, random_generator
+from gortho.reps import Rep
 from gortho.samples.frame import Frame, form_distance, unit_form
 from gortho.samples.values import Samples
 from gortho.skew import SkewForm, complex_structure
@@ -110,10 +112,14 @@ def _both_hands(n: int, count: int, generator: torch.Generator) -> list[Tensor]:
     return found[:count]
 
 
+def one_vector(rep: Rep) -> bool:
+    """Whether the output is one vector, polar or axial."""
+    return [(part.up, part.down) for part in rep.parts] == [(1, 0)]
+
+
 def _slopes(samples: Samples) -> list[Tensor]:
     """Mean slopes of a vector y by each input vector, without their trace: multiples of K where y has terms Kx."""
-    part = samples.rep.parts[0]
-    if len(samples.rep.parts) > 1 or (part.up, part.down) != (1, 0):
+    if not one_vector(samples.rep):
         return []
     L = torch.linalg.lstsq(samples.x.flatten(1), samples.y).solution.mT  # (n, p·n)
     eye = torch.eye(samples.n, dtype=L.dtype)
@@ -153,7 +159,6 @@ def skew_out(frame: Frame, omega: Tensor, names: Sequence[str]) -> SkewForm:
 
 def skew_errors(frame: Frame, skew: SkewForm, matrices: Tensor, exact: bool) -> tuple[tuple[float, ...], ...]:
     """Standard errors of the entries of a skew form in the given coordinates, widened unless the law is exact."""
-    forms = unit_form(frame.W.mT @ matrices @ frame.W)
-    forms = forms * torch.where((forms * skew.matrix).sum((1, 2), keepdim=True) < 0, -1.0, 1.0)
+    forms = align_signs(unit_form(frame.W.mT @ matrices @ frame.W), skew.matrix)
     errors = (1.0 if exact else UNDERSTATED) * forms.std(0)
     return tuple(map(tuple, errors.clamp_min(ROUNDING * float(skew.matrix.abs().max())).tolist()))

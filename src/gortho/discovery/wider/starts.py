@@ -12,7 +12,7 @@ from gortho.discovery.correlation import correlate, invariant_scalars
 from gortho.discovery.spectral import symmetric_basis
 from gortho.discovery.starts import CORRELATED, SCALARS, Start, distinct, quadratic_monomials, white_starts
 from gortho.discovery.wider.claim import Claim, filled
-from gortho.discovery.wider.skew import hermitian_starts, skew_starts
+from gortho.discovery.wider.skew import hermitian_starts, one_vector, skew_starts
 from gortho.groups import haar, random_generator
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
@@ -91,8 +91,7 @@ def linked_starts(claim: Claim, samples: Samples, seed: int) -> list[tuple[Tenso
 
 def _slopes(samples: Samples, places: list[int]) -> list[Tensor]:
     """The linear part of vectors y in the vectors at these places."""
-    part = samples.rep.parts[0]
-    if len(samples.rep.parts) > 1 or (part.up, part.down) != (1, 0):
+    if not one_vector(samples.rep):
         return []
     K = torch.linalg.lstsq(samples.x.flatten(1), samples.y - samples.y.mean(0)).solution.mT
     blocks = K.reshape(samples.n, samples.points, samples.n)
@@ -137,8 +136,7 @@ def _covectors(samples: Samples) -> list[Tensor]:
 
 def _never_along(samples: Samples) -> list[Tensor]:
     """The covector that a vector y is most nearly orthogonal to: a multiple of As where y turns about s."""
-    part = samples.rep.parts[0]
-    if len(samples.rep.parts) > 1 or (part.up, part.down) != (1, 0):
+    if not one_vector(samples.rep):
         return []
     return [torch.linalg.eigh(samples.y.mT @ samples.y)[1][:, 0]]
 
@@ -217,8 +215,7 @@ def _origins(samples: Samples) -> list[Tensor]:
 
 def _orthogonal(samples: Samples) -> list[Tensor]:
     """The form by which y is most nearly orthogonal to every input vector, as cross products are."""
-    part = samples.rep.parts[0]
-    if len(samples.rep.parts) > 1 or (part.up, part.down) != (1, 0):
+    if not one_vector(samples.rep):
         return []
     rows = []
     for x in samples.x.unbind(1):

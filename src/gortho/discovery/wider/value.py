@@ -49,6 +49,11 @@ class Wider:
     form_errors: tuple[tuple[tuple[tuple[float, ...], ...], tuple[float, ...]], ...] = ()
     convention: str = "of least condition where the inputs are white"
 
+    def kinds(self, points: int) -> str | list[str]:
+        """How so many input vectors transform."""
+        axial = ["pseudovector" if i in self.axial else "vector" for i in range(points)]
+        return axial if self.axial else "vector"
+
     def name(self, factor: float = 1.0) -> str:
         """The symmetry with ± so many standard errors: "O(3), broken along (0.00, 0.00, 1.00) ± 0.4°"."""
         text = str(self.symmetry)
