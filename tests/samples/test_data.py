@@ -15,10 +15,8 @@ import torch
 from gortho.samples import (
     MAX_SAMPLES,
     DataError,
-    DataNotice,
     Dataset,
     check_samples,
-    checks,
     read,
     sampling,
     tables,
@@ -746,26 +744,6 @@ def test_units_whose_form_float64_cannot_hold_are_refused(samples, unit):
         check_samples(X * [1, 1, unit, 1], y, names=NAMES)
 
 
-def test_rank(samples, monkeypatch):
-    X, y = samples
-    assert notices_of(np.zeros((40, 4)), y)[-1] == "X is zero throughout: no form can be found from it"
-    dependent = np.c_[X, X[:, 1] - 3 * X[:, 2]]
-    (notice,) = notices_of(dependent, y)
-    assert "only 4 of its 5 dimensions" in notice and "'x1', 'x2', 'x4'" in notice
-    (notice,) = notices_of(np.c_[X, 0 * y], y)
-    assert "only 4 of its 5 dimensions" in notice and "columns 'x4'" in notice
-    (notice,) = notices_of(X[:3], y[:3])
-    assert "only 3 of its 4 dimensions" in notice
-    dependent[:, 4] += 1e-6 * np.random.default_rng(1).normal(size=40)
-    assert notices_of(dependent, y) == []
-    assert not any("spans" in notice for notice in notices_of(X * [1, 1, 1, 1e-15], y)), "units are not rank"
-    monkeypatch.setattr(checks, "RANK_ROWS", 6)
-    rare = X.copy()
-    rare[:-1, 3] = rare[:-1, 2]
-    for seed in range(5):
-        assert notices_of(rare, y, seed=seed) == [], "one row outside the subspace is enough"
-
-
 def test_subsample_of_arrays(rng):
     X = np.c_[np.arange(1000.0), rng.normal(size=1000)]
     A, b, _, s, _, notices = check_samples(X, X[:, 0], None, X[:, 0], max_samples=100, seed=1)
@@ -773,10 +751,6 @@ def test_subsample_of_arrays(rng):
     assert "100 of the 1000 rows" in notices[0] and "seed 1" in notices[0]
     X = rng.normal(size=(MAX_SAMPLES + 1, 1))
     assert MAX_SAMPLES == 200_000 and len(check_samples(X, X[:, 0])[0]) == MAX_SAMPLES
-
-
-def test_errors_and_notices_have_their_types():
-    assert issubclass(DataError, ValueError) and issubclass(DataNotice, UserWarning)
 
 
 def test_import_is_light():

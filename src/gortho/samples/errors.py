@@ -24,10 +24,6 @@ class MissingError(DataError):
         self.name = name
 
 
-class DataNotice(UserWarning):
-    """Category under which the notices of a dataset may be issued as warnings."""
-
-
 def row_number(row: int) -> str:
     """Where a row stands, by its number from 0."""
     return f"row {row}"
