@@ -762,7 +762,7 @@ def running(tmp_path):
     def start(*options):
         environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
         process = subprocess.Popen(
-            [sys.executable, "-m", "gortho.cli", "discover", tmp_path / "data.npz", *options],
+            [sys.executable, "-m", "gortho", "discover", tmp_path / "data.npz", *options],
             stdout=subprocess.PIPE,
             stderr=open(tmp_path / "stderr", "wb"),  # noqa: SIM115
             env=environment,

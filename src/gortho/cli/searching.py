@@ -32,7 +32,7 @@ from gortho.cli.options import (
     Y,
     options,
 )
-from gortho.progress import Bar, interrupted_by_sigterm, keep_best_on_interrupt
+from gortho.progress import Bar, keep_best_on_interrupt
 
 if TYPE_CHECKING:  # what the commands need is imported where it is used
     from gortho.discovery import Discovery, Survey
@@ -253,7 +253,7 @@ def _survey(file: Path, dask: str | None, quiet: bool, **reading: Any) -> Survey
     def progress(rows: int, total: int | None) -> None:
         bar("reading", rows / total if total else 0.0, f"{rows:,}{f' of {total:,}' if total else ''} rows")
 
-    with interrupted_by_sigterm(), Bar(hidden=quiet) as bar, client_of(dask) as client:
+    with Bar(hidden=quiet) as bar, client_of(dask) as client:
         return survey(file, client=client, progress=progress, **reading)
 
 
