@@ -89,11 +89,6 @@ class SkewForm(MatrixForm):
         x, y = checks.vectors(x, self.n), checks.vectors(y, self.n, "y")
         return ((x @ self._matrix.to(x)) * y).sum(-1)
 
-    def gram(self, X: Any) -> Float[Tensor, "... p p"]:
-        """ω(x_i, x_j) for tuples ``(..., p, n)``, giving skew ``(..., p, p)``."""
-        X = checks.vectors(X, self.n, "X")
-        return X @ self._matrix.to(X) @ X.mT
-
     def in_basis(self, T: Tensor) -> SkewForm:
         """The same form in other coordinates z = Tx: T⁻ᵀωT⁻¹."""
         back = torch.linalg.inv(checks.square(T, "T", self.n).double())
