@@ -140,7 +140,7 @@ def _check_index(X: Any, y: Any) -> None:
         raise DataError("X and y have the same labels of rows in another order: give y.loc[X.index]")
 
 
-def as_names(names: Sequence[str] | None, columns: Sequence[str]) -> list[str] | None:
+def as_names(names: str | Sequence[str] | None, columns: Sequence[str]) -> list[str] | None:
     """Names of the coordinates as given, or else those of the columns; each only once."""
     given = names.split(",") if isinstance(names, str) else [] if names is None else list(names)
     told = [str(name).strip() if isinstance(names, str) else str(name) for name in given]
