@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 SHOWN = 20
 #: What helps against missing numbers, beside others; not against infinite ones.
@@ -22,6 +23,17 @@ class MissingError(DataError):
     def __init__(self, message: str, name: str = ""):
         super().__init__(message)
         self.name = name
+
+
+@contextmanager
+def undamaged(*errors: type[Exception]) -> Iterator[None]:
+    """Within: what a reader raises of a bad file is said as a DataError."""
+    try:
+        yield
+    except DataError:
+        raise
+    except errors as error:
+        raise DataError(f"the file is truncated or damaged ({error}): write it again") from None
 
 
 def row_number(row: int) -> str:
