@@ -265,7 +265,9 @@ def test_table_points_and_their_names(tmp_path, rng):
     )
     wrong = "E_0,E_1,px_0,px_1"
     read_fails(tmp_path / "a.csv", "component by component", "x=E_0,px_0,E_1,px_1", x=wrong, points=2)
-    assert tables.variable_names(["v0", "v1", "v2", "v3"], 2) == ("v0", "v1"), "stems alone would be the same"
+    assert tables.component_names(["v0", "v1", "v2", "v3"], 2) == ("v0", "v1"), (
+        "stems alone would be the same"
+    )
 
 
 def test_missing_column_lists_at_most_twenty(tmp_path, rng):
@@ -397,7 +399,7 @@ def test_vector_outputs(tmp_path, samples, output):
     X, _ = samples
     np.savez(tmp_path / "a.npz", X=X, y=2 * X, bad=X[:, :3])
     assert (read(tmp_path / "a.npz", output=output).y == 2 * X).all()
-    read_fails(tmp_path / "a.npz", "shape (40, 3)", "have shape (40, 4)", y="bad", output=output)
+    read_fails(tmp_path / "a.npz", "shape (40, 3)", "has (40, 4)", y="bad", output=output)
 
 
 @pytest.mark.parametrize("output", ["conjugation", "bilinear", "form"])
@@ -409,7 +411,7 @@ def test_matrix_outputs_row_by_row(tmp_path, rng, output):
     frame.to_csv(tmp_path / "a.csv", index=False)
     assert (read(tmp_path / "a.csv", output=output).y == Y).all()
     read_fails(
-        tmp_path / "a.csv", "shape (20, 3)", "have shape (20, 2, 2)", y="y_00:y_10", x="a,b", output=output
+        tmp_path / "a.csv", "shape (20, 3)", "has (20, 2, 2)", y="y_00:y_10", x="a,b", output=output
     )
     read_fails(tmp_path / "a.npz", "(20, 3, 1)", y="wrong", output=output)
 
@@ -419,7 +421,7 @@ def test_scalar_outputs(tmp_path, samples):
     np.savez(tmp_path / "a.npz", X=X, y=y[:, None], y2=X[:, :2], y3=X.reshape(40, 2, 2))
     assert read(tmp_path / "a.npz").y.shape == (40,)
     assert read(tmp_path / "a.npz", y="y2").y.shape == (40, 2)
-    read_fails(tmp_path / "a.npz", "(40, 2, 2)", "scalar outputs", y="y3")
+    read_fails(tmp_path / "a.npz", "(40, 2, 2)", "output='scalar'", y="y3")
     read_fails(tmp_path / "a.npz", "'tensor'", "conjugation", output="tensor")
 
 
@@ -846,7 +848,7 @@ def test_sums_of_outputs(tmp_path, samples):
     both = np.concatenate([y[:, None], X], axis=1)
     path = write_any(tmp_path / "a.npz", X, y=both)
     assert (read(path, output="scalar + vector").y == both).all()
-    read_fails(path, "have shape (40, 8)", output="2*vector")
+    read_fails(path, "has (40, 8)", output="2*vector")
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csv", ".tsv", ".parquet", ".h5", ".hdf5"])

@@ -119,7 +119,7 @@ def as_targets(y: np.ndarray, output: str | Rep, n: int) -> tuple[np.ndarray, Re
         return y.reshape(expected), rep
     if y.shape != expected:
         raise DataError(
-            f"y has shape {y.shape}, but {rep} outputs for {len(y)} samples in {n} dimensions have shape {expected}: "
+            f"y has shape {y.shape}, but output={str(rep)!r} for {len(y)} samples in {n} dimensions has {expected}: "
             "choose the output that fits, or reshape y"
         )
     return y, rep

@@ -18,7 +18,7 @@ from .errors import LEAVE_OUT, DataError, MissingError
 from .kinds import NPZ, kind_of
 from .sampling import Limits, available_memory
 from .slopes import derivatives
-from .tables import choose_columns, variable_names
+from .tables import choose_columns, component_names
 from .wanted import Columns, Wanted
 
 #: What to do about numbers that are missing in a file.
@@ -138,7 +138,7 @@ def shaped(raw: Raw, wanted: Wanted) -> Dataset:
     """Numbers as they stand in the file as samples, not checked yet."""
     X, columns = shape_points(raw.parts["x"], wanted.points), raw.source.columns
     p, n = X.shape[1] if X.ndim == 3 else 1, X.shape[-1]
-    names = checks.variable_names(n) if columns is None else variable_names(columns, p)
+    names = checks.variable_names(n) if columns is None else component_names(columns, p)
     point, sample = shape_scalars(raw, p, wanted.scalars_per_point)
     y = None if "y" not in raw.parts else shape_output(raw.parts["y"], wanted.output, n)
     return Dataset(X, y, point, sample, names, "", raw.notices, raw.source.picked)

@@ -202,10 +202,10 @@ def _after(name: str) -> str:
     return chr(ord(name[0]) + 1) + name[1:]
 
 
-def variable_names(columns: list[str], points: int) -> tuple[str, ...]:
+def component_names(columns: list[str], points: int) -> tuple[str, ...]:
     """Names of the components, from columns that go point by point.
 
-    >>> variable_names(["E_0", "px_0", "E_1", "px_1"], 2)
+    >>> component_names(["E_0", "px_0", "E_1", "px_1"], 2)
     ('E', 'px')
     """
     n = len(columns) // points
