@@ -358,7 +358,7 @@ def test_messages_name_options(tmp_path):
     refused("discover", unnamed, says="say which is the target by --y;")
     refused("discover", save(tmp_path / "a.npz", energy=X, y=X), says="name it by --x\n")
     refused("discover", unnamed, "--y", "energy", "--points", 3, says="--points 3")
-    refused("discover", unnamed, "--y", "energy", "--output", "vector", says="--output vector for 30 samples in 2 dimensions has (30, 2)")
+    refused("discover", unnamed, "--y", "energy", "--output", "vector", says="--output vector for 30")
     words = "there is no column 'y=2'"
     assert cli.as_options(words) == words
 
@@ -377,7 +377,7 @@ def test_bad_input(tmp_path, data):
     refused("discover", tmp_path, says="directory")
     refused("discover", data, "--x", "E,q", says=("no column 'q'", "available"))
     refused("discover", data, "--output", "spinor", says=("spinor", "choose from"))
-    refused("discover", data, "--output", "vector", says=("--output vector for", "choose the output that fits"))
+    refused("discover", data, "--output", "vector", says=("--output vector for", "output that fits"))
     refused("discover", data, "--names", "a,b,c", says="3 names")
     refused("discover", data, "--points", 3, says="split evenly")
     refused("discover", save(tmp_path / "nan.npz", X=np.where(X > 2, np.nan, X), y=law(X)), says="NaN")

@@ -410,9 +410,7 @@ def test_matrix_outputs_row_by_row(tmp_path, rng, output):
     frame = pd.DataFrame(np.hstack([X, Y.reshape(20, 4)]), columns=["a", "b", "y_00", "y_01", "y_10", "y_11"])
     frame.to_csv(tmp_path / "a.csv", index=False)
     assert (read(tmp_path / "a.csv", output=output).y == Y).all()
-    read_fails(
-        tmp_path / "a.csv", "shape (20, 3)", "has (20, 2, 2)", y="y_00:y_10", x="a,b", output=output
-    )
+    read_fails(tmp_path / "a.csv", "shape (20, 3)", "has (20, 2, 2)", y="y_00:y_10", x="a,b", output=output)
     read_fails(tmp_path / "a.npz", "(20, 3, 1)", y="wrong", output=output)
 
 
