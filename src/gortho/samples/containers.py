@@ -24,6 +24,8 @@ from .wanted import MORE, Wanted
 Picked = dict[str, tuple[str, ...]]
 #: Shapes and types of arrays, by their names.
 Headers = dict[str, tuple[tuple[int, ...], np.dtype]]
+#: Arrays that are taken for x and y where nothing is said.
+USUAL = {"x": ("X", "x"), "y": ("y", "Y")}
 #: What readers raise of a bad file.
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, KeyError, ValueError)
 
@@ -54,11 +56,11 @@ def _picks(wanted: Wanted, has: Callable[[str], bool], names: list[str]) -> Pick
         raise DataError(
             "drop= names columns of a table: in a file of arrays, say which are coordinates by x="
         )
-    usual, y = ("y", "Y"), wanted.y
-    picked = {"x": _pick("x", wanted.x, ("X", "x"), has, names)}
-    hoped = usual if y is None else [y] if isinstance(y, str) else y
+    y = wanted.y
+    picked = {"x": _pick("x", wanted.x, USUAL["x"], has, names)}
+    hoped = USUAL["y"] if y is None else [y] if isinstance(y, str) else y
     if wanted.needs_y or (wanted.needs_y is None and any(has(name) for name in hoped)):
-        picked["y"] = _pick("y", y, usual, has, names)
+        picked["y"] = _pick("y", y, USUAL["y"], has, names)
     for part in ("scalars", *MORE):
         if getattr(wanted, part) is not None:
             picked[part] = _pick(part, getattr(wanted, part), (), has, names)

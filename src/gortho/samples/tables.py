@@ -151,11 +151,11 @@ def _pick_samples(
         y_columns = []
     if y_columns is None:
         y_columns = [name for name in free if TARGET.match(name)]
-        coordinates = [name for name in y_columns if name[0] in "yY" and _after(name) in header]
-        if coordinates and (targets is not False or x_columns is None):
+        unclear = coordinates(y_columns, header)
+        if unclear and (targets is not False or x_columns is None):
             raise DataError(
-                f"it is not clear whether {listed(coordinates)} are targets or coordinates, as there is also "
-                f"{_after(coordinates[0])!r}: say which by {'x' if targets is False else 'y'}="
+                f"it is not clear whether {listed(unclear)} are targets or coordinates, as there is also "
+                f"{_after(unclear[0])!r}: say which by {'x' if targets is False else 'y'}="
             )
         if not y_columns and targets:
             raise DataError(
@@ -195,6 +195,11 @@ def _errors_of(target: str) -> re.Pattern[str]:
     """
     target, words = re.escape(target), "err|error|errors|sigma|std|unc|uncertainty"
     return re.compile(rf"{target}_?(?:{words})|(?:{words})_?{target}", re.IGNORECASE)
+
+
+def coordinates(columns: Iterable[str], header: Sequence[str]) -> list[str]:
+    """Those of the columns that are called as a y beside which there is a z."""
+    return [name for name in columns if name[0] in "yY" and _after(name) in header]
 
 
 def _after(name: str) -> str:
