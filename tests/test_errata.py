@@ -11,8 +11,8 @@ from helpers import NAMES, normal, null_vectors, principal_angles, stir
 from torch import tensor
 
 from gortho import EquivariantNet, LearnableForm, QuadraticForm
-from gortho.discovery.spectral import InfinitesimalLaw, spectral_form, symmetric_basis
-from gortho.groups import align_unit, reflection
+from gortho.discovery.spectral import InfinitesimalLaw, spectral_form
+from gortho.groups import align_unit, reflection, symmetric_basis
 from gortho.nn import HouseholderNet, PaperNet
 from gortho.reps import as_rep
 from gortho.studies.baselines import form_of_generators, generator_distance

@@ -94,28 +94,24 @@ def square(g: Any, what: str, n: int | None = None) -> Tensor:
     return tensor
 
 
-def symmetric(A: Any, what: str = "A") -> Tensor:
+def symmetric(A: Any) -> Tensor:
     """Read one non-zero symmetric matrix as float64; asymmetry beyond rounding is an error."""
-    raw = as_tensor(A, what, integers=True)
+    raw = as_tensor(A, "A", integers=True)
     if raw.ndim != 2 or raw.shape[0] != raw.shape[1] or raw.shape[0] == 0:
-        raise ValueError(
-            f"{what} has shape {tuple(raw.shape)}: a quadratic form needs one square matrix (n, n)"
-        )
-    require_finite(raw, what)
+        raise ValueError(f"A has shape {tuple(raw.shape)}: a quadratic form needs one square matrix (n, n)")
+    require_finite(raw, "A")
     # Asymmetry is judged in the precision in which the matrix was made.
     rounding = 1e-5 if raw.dtype == torch.float32 else 1e-9
     matrix = raw.detach().to("cpu", torch.float64)
     largest = float(matrix.abs().max())
     if largest == 0.0:
-        raise ValueError(
-            f"{what} is the zero matrix: every linear map preserves it, so it singles out no group"
-        )
+        raise ValueError("A is the zero matrix: every linear map preserves it, so it singles out no group")
     gap = (matrix - matrix.T).abs()
     if float(gap.max()) > rounding * largest:
         i, j = divmod(int(gap.argmax()), matrix.shape[0])
         raise ValueError(
-            f"{what} is not symmetric: {what}[{i},{j}] = {matrix[i, j]:.6g} but {what}[{j},{i}] = {matrix[j, i]:.6g}; "
-            f"xᵀAx sees only the symmetric part, pass ({what} + {what}.T) / 2 if that is meant"
+            f"A is not symmetric: A[{i},{j}] = {matrix[i, j]:.6g} but A[{j},{i}] = {matrix[j, i]:.6g}; "
+            "xᵀAx sees only the symmetric part, pass (A + A.T) / 2 if that is meant"
         )
     return (matrix + matrix.T) / 2
 

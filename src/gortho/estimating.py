@@ -104,11 +104,6 @@ class Estimator(BaseEstimator):
         X = check_array(X, allow_nd=True, dtype=np.float64, estimator=self, input_name="X")
         return X.reshape(len(X), -1), X.shape[-1]
 
-    def _tuples(self, X: np.ndarray, n: int) -> Tensor:
-        if X.shape[1] % n:
-            raise DataError(f"X has {X.shape[1]} columns, which are not whole vectors of {n} components")
-        return torch.as_tensor(X.reshape(len(X), -1, n).copy())
-
     def _read(self, X: Any, y: Any, sample_weight: Any, scalars: Any) -> tuple[Samples, int]:
         """Check training data and hyperparameters; samples without those of weight zero, and the seed."""
         if self.effort not in ("full", "quick"):

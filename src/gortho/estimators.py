@@ -20,15 +20,15 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from gortho.discovery import Settings
-from gortho.discovery.classes import LEAST_PROBABILITY, entropy, prepare
+from gortho.discovery.classes import LEAST_PROBABILITY, entropy, prepare, probabilities
 from gortho.discovery.predictor import LAW, Parts, mean_error, polynomial
 from gortho.discovery.smooth import CENTRES, FEW, around
 from gortho.estimating import MIN_SPLIT, Estimator
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
-from gortho.reps import DirectSum, Rep, Scalar
+from gortho.reps import Rep
 from gortho.samples import DataError, Samples
-from gortho.samples.door import as_targets, hopeless
+from gortho.samples.door import as_targets, hopeless, one_hot
 from gortho.samples.labels import as_labels
 from gortho.scaling import ScaledFeatures
 from gortho.training import split_indices
@@ -198,8 +198,8 @@ class InvariantClassifier(ClassifierMixin, Estimator):
             raise ValueError(
                 f"y has one class, {self.classes_.tolist()[0]!r}: a classifier needs at least two"
             )
-        labels = torch.eye(len(self.classes_), dtype=torch.float64)[torch.as_tensor(codes)]
-        return labels, DirectSum((Scalar(),) * len(self.classes_))
+        labels, rep = one_hot(codes, len(self.classes_))
+        return torch.as_tensor(labels), rep
 
     def _asked(self, samples: Samples) -> tuple[Any, Any]:
         return self.classes_[samples.y.argmax(1).numpy()], "class"
@@ -217,8 +217,7 @@ class InvariantClassifier(ClassifierMixin, Estimator):
 
     def predict_proba(self, X: Any, scalars: Any = None) -> np.ndarray:
         """Probabilities ``(N, classes)``, in the order of ``classes_``; none is below about 1e-6."""
-        p = torch.softmax(torch.as_tensor(self._raw(X, scalars)), dim=1).clamp_min(LEAST_PROBABILITY)
-        return (p / p.sum(1, keepdim=True)).numpy()
+        return probabilities(torch.as_tensor(self._raw(X, scalars)), LEAST_PROBABILITY).numpy()
 
     def predict(self, X: Any, scalars: Any = None) -> np.ndarray:
         """The most probable class of each sample."""

@@ -105,27 +105,13 @@ class QuadraticForm(MatrixForm):
     _eigenvalues: Tensor
 
     def __init__(self, A: Any, names: Sequence[str] | None = None, tolerance: float | None = None):
-        if isinstance(A, QuadraticForm):
-            names, tolerance = names or A.names, A.tolerance if tolerance is None else tolerance
-            A = A._matrix
-        tolerance = ZERO_TOLERANCE if tolerance is None else float(tolerance)
+        A, names, tolerance = self._given(A, names, tolerance)
         if not 0 <= tolerance < 1:
             raise ValueError(
                 f"tolerance = {tolerance}: give a fraction of the largest eigenvalue, 0 to below 1"
             )
         matrix, eigenvalues, signature = gauge(checks.symmetric(A), tolerance)
-        n = len(matrix)
-        if names is None:
-            names = [f"x{i}" for i in range(n)]
-        elif len(names) != n:
-            raise ValueError(f"{len(names)} names {list(names)} for a form in {n} dimensions: give {n}")
-        self._set(
-            _matrix=matrix,
-            _eigenvalues=eigenvalues,
-            signature=signature,
-            names=tuple(str(name) for name in names),
-            tolerance=tolerance,
-        )
+        self._keep(matrix, names, tolerance, _eigenvalues=eigenvalues, signature=signature)
 
     # Named forms
 

@@ -8,6 +8,7 @@ J = diag(±1, 0), so g ∈ O(A) means S g S⁻¹ ∈ O(J).
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -37,6 +38,29 @@ def haar(n: int, batch: tuple[int, ...], generator: torch.Generator) -> Float[Te
     """Haar-distributed elements of O(n), float64, shape ``(*batch, n, n)``."""
     Q, R = torch.linalg.qr(torch.randn(*batch, n, n, dtype=torch.float64, generator=generator))
     return Q * R.diagonal(dim1=-2, dim2=-1).sign()[..., None, :]
+
+
+def uniform(most: float, generator: torch.Generator, *shape: int) -> Tensor:
+    """Numbers uniform in [-most, most], float64."""
+    return (2 * torch.rand(*shape, dtype=torch.float64, generator=generator) - 1) * most
+
+
+def symmetric_basis(n: int) -> Tensor:
+    """Orthonormal basis of the symmetric matrices, float64 ``(n(n+1)/2, n, n)``."""
+    i, j = torch.triu_indices(n, n)
+    basis = torch.zeros(len(i), n, n, dtype=torch.float64)
+    k = torch.arange(len(i))
+    basis[k, i, j] = basis[k, j, i] = torch.where(i == j, 1.0, 0.5**0.5).double()
+    return basis
+
+
+def skew_basis(n: int) -> Tensor:
+    """Basis E_ij - E_ji of the skew matrices, float64 ``(n(n-1)/2, n, n)``."""
+    i, j = torch.triu_indices(n, n, 1)
+    basis = torch.zeros(len(i), n, n, dtype=torch.float64)
+    k = torch.arange(len(i))
+    basis[k, i, j], basis[k, j, i] = 1.0, -1.0
+    return basis
 
 
 def balance(A: Float[Tensor, "n n"]) -> Float[Tensor, " n"]:
@@ -181,11 +205,7 @@ class OrthogonalGroup:
         basis, zero = algebra_basis(self._A, self.form.signature.zero), self.form.signature.zero
         if zero or not len(basis) or not self._diagonal:
             return basis
-        n, (i, j) = self.form.n, torch.triu_indices(self.form.n, self.form.n, 1)
-        planes = torch.zeros(len(i), n, n, dtype=basis.dtype, device=basis.device)
-        pair = torch.arange(len(i))
-        planes[pair, i, j], planes[pair, j, i] = 1.0, -1.0
-        wished = torch.linalg.solve(self._A, planes)
+        wished = torch.linalg.solve(self._A, skew_basis(self.form.n))
         wished = wished / torch.linalg.matrix_norm(wished)[:, None, None]
         U, _, Vh = torch.linalg.svd(wished.flatten(1) @ basis.flatten(1).mT)
         return ((U @ Vh) @ basis.flatten(1)).reshape(basis.shape)
@@ -235,8 +255,7 @@ class OrthogonalGroup:
         p, q, zero = self.form.signature
         n = self.form.n
 
-        def uniform(*shape: int) -> Tensor:
-            return (2 * torch.rand(*shape, dtype=torch.float64, generator=generator) - 1) * max_boost
+        within = partial(uniform, max_boost, generator)
 
         def compact() -> Tensor:
             blocks = torch.zeros(k, n, n, dtype=torch.float64)
@@ -246,12 +265,12 @@ class OrthogonalGroup:
 
         b = torch.eye(n, dtype=torch.float64).repeat(k, 1, 1)
         planes = torch.arange(min(p, q))
-        rapidity = uniform(k, min(p, q))
+        rapidity = within(k, min(p, q))
         b[:, planes, planes] = b[:, p + planes, p + planes] = rapidity.cosh()
         b[:, planes, p + planes] = b[:, p + planes, planes] = rapidity.sinh()
         null = torch.arange(p + q, n)
-        b[:, null, null] = uniform(k, zero).exp()
-        b[:, p + q :, : p + q] = uniform(k, zero, p + q)
+        b[:, null, null] = within(k, zero).exp()
+        b[:, p + q :, : p + q] = within(k, zero, p + q)
         return self._standard_inverse @ (compact() @ b @ compact()) @ self._standard
 
     def _require_off_cone(self, q: Tensor, x: Tensor, what: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Self
 
 import torch
@@ -64,6 +65,24 @@ class MatrixForm(Immutable):
     _matrix: Tensor
     names: tuple[str, ...]
     tolerance: float
+
+    @classmethod
+    def _given(
+        cls, matrix: Any, names: Sequence[str] | None, tolerance: float | None
+    ) -> tuple[Any, Sequence[str] | None, float]:
+        """Matrix, names and tolerance; what is not given is that of a form in place of the matrix."""
+        if isinstance(matrix, cls):
+            names, tolerance = names or matrix.names, matrix.tolerance if tolerance is None else tolerance
+            matrix = matrix._matrix
+        return matrix, names, ZERO_TOLERANCE if tolerance is None else float(tolerance)
+
+    def _keep(self, matrix: Tensor, names: Sequence[str] | None, tolerance: float, **more: Any) -> None:
+        """Fill the slots; for `__init__` alone."""
+        n = len(matrix)
+        if names is not None and len(names) != n:
+            raise ValueError(f"{len(names)} names {list(names)} for a form in {n} dimensions: give {n}")
+        told = tuple(f"x{i}" for i in range(n)) if names is None else tuple(str(name) for name in names)
+        self._set(_matrix=matrix, names=told, tolerance=tolerance, **more)
 
     @property
     def matrix(self) -> Tensor:

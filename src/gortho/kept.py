@@ -19,7 +19,8 @@ from torch import Tensor
 
 from gortho import checks
 from gortho.discovery.models import KernelRidge, Table, coordinates
-from gortho.discovery.spectral import InfinitesimalLaw, skew_basis, symmetric_basis
+from gortho.discovery.spectral import InfinitesimalLaw
+from gortho.groups import skew_basis, symmetric_basis
 from gortho.reps import DirectSum, Rep, as_rep
 from gortho.samples.checks import variable_names
 from gortho.samples.door import MIN_SAMPLES, enter

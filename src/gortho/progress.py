@@ -10,7 +10,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
@@ -118,12 +118,24 @@ ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def keep_best_on_interrupt() -> Iterator[None]:
-    """Within: the first Ctrl-C, or SIGTERM, raises KeyboardInterrupt and says so; the second leaves at once (130)."""
+def _on_ending(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Within: what asks the run to end is handled so, except what it was started to ignore; in the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {number: signal.getsignal(number) for number in ENDING}
+    try:
+        for number, old in before.items():
+            if old is not signal.SIG_IGN:
+                signal.signal(number, handle)
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def keep_best_on_interrupt() -> AbstractContextManager[None]:
+    """Within: the first Ctrl-C, or SIGTERM, raises KeyboardInterrupt and says so; the second leaves at once (130)."""
     asked = 0
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -136,14 +148,7 @@ def keep_best_on_interrupt() -> Iterator[None]:
         os.write(2, b"\nInterrupted: finishing with the best form so far. Ctrl-C again leaves at once.\n")
         raise KeyboardInterrupt
 
-    try:
-        for number, old in before.items():
-            if old is not signal.SIG_IGN:  # it was started so that this does not reach it
-                signal.signal(number, handle)
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)
+    return _on_ending(handle)
 
 
 @dataclass
@@ -157,37 +162,10 @@ class Asked:
 def interruptible() -> Iterator[Asked]:
     """Within: Ctrl-C, and SIGTERM, raise KeyboardInterrupt, and it is remembered that they came."""
     state = Asked()
-    if threading.current_thread() is not threading.main_thread():
-        yield state
-        return
 
     def handle(number: int, frame: FrameType | None) -> None:
         state.asked = True
         raise KeyboardInterrupt
 
-    before = {number: signal.getsignal(number) for number in ENDING}
-    try:
-        for number, old in before.items():
-            if old is not signal.SIG_IGN:
-                signal.signal(number, handle)
+    with _on_ending(handle):
         yield state
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)
-
-
-@contextmanager
-def interrupted_by_sigterm() -> Iterator[None]:
-    """Within: SIGTERM is as Ctrl-C."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, handle)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import entropy
+from sklearn.metrics import log_loss
 
 from gortho.discovery import Discovery
 from gortho.discovery.reach import Extrapolated
@@ -227,10 +229,9 @@ def _certify_labels(found: Discovery, data: Dataset, result: Certificate) -> Non
     """The log loss on these labels, beside the stored one."""
     codes = _codes(found, data.y)
     p = found.predict_proba(data.X, scalars_of(data))
-    shares = np.bincount(codes) / len(codes)
-    chance = -float((shares[shares > 0] * np.log(shares[shares > 0])).sum())
+    chance = float(entropy(np.bincount(codes)))
     result.accuracy = float((p.argmax(1) == codes).mean())
-    result.log_loss = -float(np.log(p[np.arange(len(codes)), codes]).mean())
+    result.log_loss = float(log_loss(codes, p, labels=range(p.shape[1])))
     result.relative_log_loss = result.log_loss / chance if chance > 0 else math.inf
     if found.peers:
         stored = result.stored_relative_log_loss = found.peers[0].relative_mse

@@ -44,21 +44,10 @@ class SkewForm(MatrixForm):
     rank: int
 
     def __init__(self, matrix: Any, names: Sequence[str] | None = None, tolerance: float | None = None):
-        if isinstance(matrix, SkewForm):
-            names, tolerance = names or matrix.names, matrix.tolerance if tolerance is None else tolerance
-            matrix = matrix._matrix
-        tolerance = ZERO_TOLERANCE if tolerance is None else float(tolerance)
+        matrix, names, tolerance = self._given(matrix, names, tolerance)
         omega = _gauged(checks.square(matrix, "ω").double())
         sizes = torch.linalg.svdvals(omega)
-        n = len(omega)
-        if names is not None and len(names) != n:
-            raise ValueError(f"{len(names)} names {list(names)} for a form in {n} dimensions: give {n}")
-        self._set(
-            _matrix=omega,
-            names=tuple(str(name) for name in names or (f"x{i}" for i in range(n))),
-            rank=int((sizes > tolerance * sizes[0]).sum()),
-            tolerance=tolerance,
-        )
+        self._keep(omega, names, tolerance, rank=int((sizes > tolerance * sizes[0]).sum()))
 
     @classmethod
     def canonical(cls, n: int, zero: int = 0, names: Sequence[str] | None = None) -> SkewForm:
@@ -88,11 +77,6 @@ class SkewForm(MatrixForm):
         """ω(x, y) for vectors ``(..., n)``."""
         x, y = checks.vectors(x, self.n), checks.vectors(y, self.n, "y")
         return ((x @ self._matrix.to(x)) * y).sum(-1)
-
-    def gram(self, X: Any) -> Float[Tensor, "... p p"]:
-        """ω(x_i, x_j) for tuples ``(..., p, n)``, giving skew ``(..., p, p)``."""
-        X = checks.vectors(X, self.n, "X")
-        return X @ self._matrix.to(X) @ X.mT
 
     def in_basis(self, T: Tensor) -> SkewForm:
         """The same form in other coordinates z = Tx: T⁻ᵀωT⁻¹."""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gortho import checks
 from gortho.forms import QuadraticForm, Signature
-from gortho.groups import random_generator
+from gortho.groups import random_generator, uniform
 
 #: Vectors count as null when the form on what is orthogonal to them, in the standard frame, has an eigenvalue below …
 NULL_DIRECTION = 1e-8
@@ -114,7 +114,7 @@ class Stabiliser:
         eye, X = torch.eye(self.form.n, dtype=torch.float64), self._generators()
         g = eye.repeat(k, 1, 1)
         for mirror in [eye, *self._reflections()]:
-            u = (2 * torch.rand(k, len(X), dtype=torch.float64, generator=generator) - 1) * max_boost
+            u = uniform(max_boost, generator, k, len(X))
             flip = torch.rand(k, 1, 1, dtype=torch.float64, generator=generator) < 0.5
             turn = torch.linalg.matrix_exp(torch.einsum("km,mij->kij", u, X))
             g = g @ torch.where(flip, mirror, eye) @ turn

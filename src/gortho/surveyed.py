@@ -29,7 +29,7 @@ def searched(
     *,
     time_budget: float | None = None,
     sizes: Sequence[int] = (),
-    names: Sequence[str] | None = None,
+    names: str | Sequence[str] | None = None,
     **options: Any,
 ) -> Discovery:
     """Search a file that was read by these options, begun at this time, and remember where the samples come from.

@@ -6,15 +6,17 @@ which K = A⁻¹ω is a multiplication by i and A + iω the hermitian form Σ ±
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from scipy.linalg import schur
 from torch import Tensor
+from torch.nn.functional import pad
 
 from gortho import checks
 from gortho.forms import QuadraticForm
-from gortho.groups import random_generator
+from gortho.groups import random_generator, symmetric_basis, uniform
 from gortho.skew import SkewForm, compatible, complex_structure
 
 
@@ -56,14 +58,9 @@ class SymplecticGroup:
     def algebra(self) -> Tensor:
         """A basis of {X : Xᵀω + ωX = 0}, float64 ``(d, n, n)``: ωX symmetric; free where ω does not see."""
         n, r = self.skew.n, self.skew.rank
-        found = []
-        for i in range(r):
-            for j in range(i, r):
-                E = torch.zeros(n, n, dtype=torch.float64)
-                E[i, j] = E[j, i] = 1.0
-                found.append(-self._omega @ E)  # Ω⁻¹ = -Ω
+        E = pad(symmetric_basis(r).sign(), (0, n - r, 0, n - r))  # 1 where that has √½
         free = torch.eye((n - r) * n, dtype=torch.float64).reshape((n - r) * n, n - r, n)
-        X = torch.cat([torch.stack(found), torch.nn.functional.pad(free, (0, 0, r, 0))])
+        X = torch.cat([-self._omega @ E, pad(free, (0, 0, r, 0))])  # Ω⁻¹ = -Ω
         return self._inverse @ X @ self._standard
 
     def contains(self, g: Any, tolerance: float = 1e-10) -> Tensor:
@@ -84,16 +81,14 @@ class SymplecticGroup:
         generator = random_generator(seed)
         n, m, zero = self.skew.n, self.skew.rank // 2, self.skew.zero
 
-        def uniform(*shape: int) -> Tensor:
-            return (2 * torch.rand(*shape, dtype=torch.float64, generator=generator) - 1) * max_boost
-
+        within = partial(uniform, max_boost, generator)
         h = torch.eye(n, dtype=torch.float64).repeat(k, 1, 1)
         left, right = (as_real(haar_unitary(m, (k,), generator)) for _ in range(2))
-        t = uniform(k, m)
+        t = within(k, m)
         h[:, : 2 * m, : 2 * m] = left * torch.cat([t.exp(), (-t).exp()], 1)[:, None] @ right
         if zero:
-            h[:, 2 * m :, : 2 * m] = uniform(k, zero, 2 * m)
-            h[:, 2 * m :, 2 * m :] = torch.linalg.matrix_exp(uniform(k, zero, zero))
+            h[:, 2 * m :, : 2 * m] = within(k, zero, 2 * m)
+            h[:, 2 * m :, 2 * m :] = torch.linalg.matrix_exp(within(k, zero, zero))
         return self._inverse @ h @ self._standard
 
 
@@ -174,7 +169,7 @@ class UnitaryGroup:
 
         b = torch.eye(p + q, dtype=torch.complex128).repeat(k, 1, 1)
         pairs = torch.arange(min(p, q))
-        t = (2 * torch.rand(k, len(pairs), dtype=torch.float64, generator=generator) - 1) * max_boost
+        t = uniform(max_boost, generator, k, len(pairs))
         b[:, pairs, pairs] = b[:, p + pairs, p + pairs] = t.cosh().to(b)
         b[:, pairs, p + pairs] = b[:, p + pairs, pairs] = t.sinh().to(b)
         return self._inverse @ as_real(compact() @ b @ compact()) @ self._standard

@@ -16,6 +16,7 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from click.testing import CliRunner
 
 import gortho
@@ -275,7 +276,7 @@ def test_options_reach_the_search(tmp_path, recorded):
     (got,) = recorded
     assert got["X"].shape == (50, 3, 2) and got["y"].shape == (50, 2) and (got["X"][:, 0] == got["y"]).all()
     assert got["scalars"]["point"].shape == (50, 3, 1) and set(got["scalars"]) == {"point"}
-    assert got["output"] == "vector" and got["set_like"] and got["names"] == ["t", "z"] and got["seed"] == 7
+    assert got["output"] == "vector" and got["set_like"] and got["names"] == "t, z" and got["seed"] == 7
     assert 0 < got["time_budget"] < 20 and got["max_samples"] == 50  # reading counts
     assert got["settings"] == gortho.Settings(**TINY, workers=2) and got["errors"] == "relative"
     assert "50 of the 300 rows" in result.stdout
@@ -357,7 +358,7 @@ def test_messages_name_options(tmp_path):
     refused("discover", unnamed, says="say which is the target by --y;")
     refused("discover", save(tmp_path / "a.npz", energy=X, y=X), says="name it by --x\n")
     refused("discover", unnamed, "--y", "energy", "--points", 3, says="--points 3")
-    refused("discover", unnamed, "--y", "energy", "--output", "vector", says="--output vector expects 2")
+    refused("discover", unnamed, "--y", "energy", "--output", "vector", says="--output vector for 30")
     words = "there is no column 'y=2'"
     assert cli.as_options(words) == words
 
@@ -376,7 +377,7 @@ def test_bad_input(tmp_path, data):
     refused("discover", tmp_path, says="directory")
     refused("discover", data, "--x", "E,q", says=("no column 'q'", "available"))
     refused("discover", data, "--output", "spinor", says=("spinor", "choose from"))
-    refused("discover", data, "--output", "vector", says=("1 values per sample", "expects 2"))
+    refused("discover", data, "--output", "vector", says=("--output vector for", "output that fits"))
     refused("discover", data, "--names", "a,b,c", says="3 names")
     refused("discover", data, "--points", 3, says="split evenly")
     refused("discover", save(tmp_path / "nan.npz", X=np.where(X > 2, np.nan, X), y=law(X)), says="NaN")
@@ -643,14 +644,15 @@ def test_check_detects_a_broken_symmetry(monkeypatch, run, data):
 
 
 def test_demo(monkeypatch, tmp_path, run):
-    truth = synthetic(samples=10, seed=0)
+    truth = synthetic(samples=3000, seed=0)
     bare = {"network": None, "entry_errors": None, "eigenvalue_errors": None, "restarts": ()}
     stored = replace(gortho.Discovery.load(run), candidate=truth.form, names=truth.form.names, **bare)
     calls = []
-    monkeypatch.setattr(gortho, "discover", lambda x, y, **options: calls.append((x, options)) or stored)
+    monkeypatch.setattr(gortho, "discover", lambda x, y, **options: calls.append((x, y, options)) or stored)
     result = call("demo", "--report", tmp_path / "demo.html")
     assert result.exit_code == 0, result.output
-    assert calls[0][0].shape == (3000, 1, 4) and calls[0][1]["output"] == "conjugation"
+    x, y, options = calls[0]
+    assert torch.equal(x, truth.x) and torch.equal(y, truth.y) and options["output"] == "conjugation"
     assert (
         "[O(2,2)]" in result.stdout
         and "|cos| = 1.000000" in result.stdout
@@ -762,7 +764,7 @@ def running(tmp_path):
     def start(*options):
         environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
         process = subprocess.Popen(
-            [sys.executable, "-m", "gortho.cli", "discover", tmp_path / "data.npz", *options],
+            [sys.executable, "-m", "gortho", "discover", tmp_path / "data.npz", *options],
             stdout=subprocess.PIPE,
             stderr=open(tmp_path / "stderr", "wb"),  # noqa: SIM115
             env=environment,

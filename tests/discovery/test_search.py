@@ -28,7 +28,7 @@ from gortho.discovery.predictor import Kind, exact_law, fit_network, linear_pred
 from gortho.discovery.projection import Projection
 from gortho.discovery.refits import align_signs, refit
 from gortho.discovery.search import Interrupted, Restart, Search, search
-from gortho.discovery.spectral import stabiliser_form, symmetric_basis
+from gortho.discovery.spectral import stabiliser_form
 from gortho.discovery.starts import (
     Start,
     cone_starts,
@@ -42,7 +42,7 @@ from gortho.discovery.starts import (
 from gortho.discovery.targets import Errors, prepared, relative_weights
 from gortho.discovery.verdict import MAX_SPREAD
 from gortho.discovery.workers import each
-from gortho.groups import haar, random_generator
+from gortho.groups import haar, random_generator, symmetric_basis
 from gortho.nn import EquivariantNet
 from gortho.reps import Metric, Scalar, as_rep
 from gortho.samples.door import enter

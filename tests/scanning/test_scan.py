@@ -346,7 +346,7 @@ def test_command(file, tmp_path, monkeypatch):
     result = CliRunner().invoke(cli.main, [*map(str, arguments), "--out", str(tmp_path), "--json"])
     assert result.exit_code == 0, result.output
     assert given["x"] == "a,b" and given["tolerance"] == 0 and given["workers"] == 2
-    assert given["spaces"] == [0, 0] and given["names"] == ["u", "v"] and "dropna" not in given
+    assert given["spaces"] == [0, 0] and given["names"] == "u, v" and "dropna" not in given
     assert json.loads(result.stdout)["rows"][0]["group"] == "O(1,1)"
     assert json.loads(result.stdout)["expected_wrong"] == pytest.approx(0.1)
 

@@ -46,14 +46,13 @@ def discover(watch: Watch, *, file: str, folder: str, asked: dict[str, Any]) -> 
 
     reading = wanted.reading()
     seen = survey(file, progress=rows_read, **reading)
-    names = [name.strip() for name in wanted.names.split(",")] if wanted.names.strip() else None
     watch("search", 0.0, f"{len(seen.data.X):,} rows are read")
     found = searched(
         seen,
         reading,
         begun,
         time_budget=wanted.time_budget,
-        names=names,
+        names=wanted.names.strip() or None,
         errors=wanted.errors,
         tolerance=wanted.tolerance,
         set_like=wanted.set_like,

@@ -7,7 +7,6 @@ from contextlib import suppress
 import click
 
 from gortho.cli.base import main
-from gortho.progress import interrupted_by_sigterm
 
 
 @main.command()
@@ -34,6 +33,6 @@ def app(port: int | None, no_browser: bool) -> None:
     def told(address: str) -> None:
         click.echo(f"gortho app is at {address}\nPress Ctrl-C to stop it.")
 
-    with suppress(KeyboardInterrupt), interrupted_by_sigterm():
+    with suppress(KeyboardInterrupt):
         serve(port, not no_browser, told)
     click.echo("Stopped; uploads and results are deleted.")

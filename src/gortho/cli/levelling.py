@@ -50,9 +50,9 @@ def level(
     check_place("--save", save, ".json")
     data = read(file, x=x, targets=False, decimal=decimal, seed=seed)
     from gortho.level import level_form  # imported late: bad input should fail before torch is loaded
+    from gortho.samples.door import as_names
 
-    labels = data.names if names is None else [name.strip() for name in names.split(",")]
-    found = level_form(data.X, names=labels or None, x_error=_numbers(x_error), seed=seed)
+    found = level_form(data.X, names=as_names(names, data.names), x_error=_numbers(x_error), seed=seed)
     click.echo(found.to_json() if as_json else str(found))
     if found.form is not None and not found.form.signature.negative and not as_json:
         click.echo(f"\n{found.calibration}")

@@ -90,12 +90,9 @@ def scan(
     options = {
         name: value for name, value in options.items() if not (value is None or value is False or value == "")
     }
-    names = options.pop("names", None)
     for name in ("axial", "spaces"):
         if name in options:
             options[name] = whole_numbers(f"--{name}", options[name])
-    if names is not None:
-        options["names"] = [name.strip() for name in names.split(",")]
     folder = out or Path(f"{file.name.split('.')[0] or 'here'}-scan")
 
     before: list[int] = []

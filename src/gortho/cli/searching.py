@@ -32,10 +32,13 @@ from gortho.cli.options import (
     Y,
     options,
 )
-from gortho.progress import Bar, interrupted_by_sigterm, keep_best_on_interrupt
+from gortho.progress import Bar, keep_best_on_interrupt
 
 if TYPE_CHECKING:  # what the commands need is imported where it is used
+    from torch import Tensor
+
     from gortho.discovery import Discovery, Survey
+    from gortho.forms import QuadraticForm
 
 
 #: The same as in `gortho.discovery.verdict`, which is slow to import.
@@ -188,7 +191,7 @@ def discover(
             begun,
             time_budget=time_budget,
             sizes=sizes,
-            names=None if names is None else [name.strip() for name in names.split(",")],
+            names=names,
             errors=errors,
             tolerance=tolerance,
             set_like=set_like,
@@ -225,17 +228,32 @@ def demo(ctx: click.Context, /, seed: int, effort: str, report: Path, save: Path
       gortho demo --report demo.html
     """
     import gortho
-    from gortho.studies.tasks import synthetic
 
     check_destinations(report, save)
-    task = synthetic(samples=3000, seed=seed)
-    click.echo(f"Hidden in the data: {task.form}")
+    form, x, y = _hidden(3000, seed)
+    click.echo(f"Hidden in the data: {form}")
     with _searching(effort, quiet) as how:
-        found = gortho.discover(task.x, task.y, output=task.output, seed=seed, **how)
+        found = gortho.discover(x, y, output="conjugation", seed=seed, **how)
     if found.candidate is not None:
-        near, far = found.candidate.cosine(task.form), found.candidate.algebra_distance(task.form)
+        near, far = found.candidate.cosine(form), found.candidate.algebra_distance(form)
         click.echo(f"Found beside truth: |cos| = {near:.6f} (1 is equal), d_PA = {far:.1g} (0 is equal)")
     _hand_over(ctx, found, report, save)
+
+
+def _hidden(samples: int, seed: int) -> tuple[QuadraticForm, Tensor, Tensor]:
+    """A form of signature (2, 2), inputs ``(N, 1, 4)`` uniform in [-1, 1], and f(x) = 9 (x xᵀA)² + 2 x xᵀA of them."""
+    import torch
+
+    from gortho.forms import QuadraticForm
+    from gortho.groups import haar, random_generator, uniform
+
+    generator = random_generator(seed)
+    sizes = torch.rand(4, dtype=torch.float64, generator=generator) + 0.5
+    Q = haar(4, (), generator)
+    A = Q * (sizes * torch.tensor([1, 1, -1, -1])) @ Q.T
+    x = uniform(1.0, generator, samples, 1, 4)
+    M = x.mT * (x @ A)
+    return QuadraticForm(A), x, 9 * M @ M + 2 * M
 
 
 def whole_numbers(option: str, text: str) -> list[int]:
@@ -253,7 +271,7 @@ def _survey(file: Path, dask: str | None, quiet: bool, **reading: Any) -> Survey
     def progress(rows: int, total: int | None) -> None:
         bar("reading", rows / total if total else 0.0, f"{rows:,}{f' of {total:,}' if total else ''} rows")
 
-    with interrupted_by_sigterm(), Bar(hidden=quiet) as bar, client_of(dask) as client:
+    with Bar(hidden=quiet) as bar, client_of(dask) as client:
         return survey(file, client=client, progress=progress, **reading)
 
 

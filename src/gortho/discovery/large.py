@@ -1,8 +1,8 @@
 """More rows than memory holds: one pass collects moments, and the search gets a sample and better starts.
 
 The pass reads all rows once, alone or on the workers of a Dask cluster. It keeps a uniform sample of bounded size, the
-ranges and second moments of the columns, and the moments from which correlations are computed (M11), so that the
-correlation start uses all rows. Search, fits and verdict then work with the sample.
+ranges of the columns, and the moments from which correlations are computed (M11), so that the correlation start uses
+all rows. Search, fits and verdict then work with the sample.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def survey(
         # Functions of the codes of classes are those of the classes.
         correlating = Correlating.of(few.X, few.y, "scalar" if wanted.labels else output)
         with one_thread():
-            totals = scan(chunks, Plan(few.X.shape[-1], limit, seed, correlating), client, progress)
+            totals = scan(chunks, Plan(limit, seed, correlating), client, progress)
         values, rows = totals.kept.in_order()
         data = checked(chunks.raw(values, rows), wanted, str(path), limits)
     forms = () if correlating is None else correlating.forms(totals.also)

@@ -17,6 +17,8 @@ from torch import Tensor
 
 from gortho import checks
 from gortho.forms import QuadraticForm
+from gortho.groups import skew_basis as skew_basis
+from gortho.groups import symmetric_basis as symmetric_basis
 from gortho.reps import DirectSum, Rep, Vector, as_rep
 
 
@@ -40,15 +42,6 @@ class SpectralForm:
         return f"{self.form}   gap {self.gap:.3g}, relative violation {self.residual:.2g}"
 
 
-def symmetric_basis(n: int) -> Tensor:
-    """Orthonormal basis of the symmetric matrices, float64 ``(n(n+1)/2, n, n)``."""
-    i, j = torch.triu_indices(n, n)
-    basis = torch.zeros(len(i), n, n, dtype=torch.float64)
-    k = torch.arange(len(i))
-    basis[k, i, j] = basis[k, j, i] = torch.where(i == j, 1.0, 0.5**0.5).double()
-    return basis
-
-
 def entries_of(A: Tensor) -> Tensor:
     """The coefficients c_ab, a ≤ b, of ⟨x, x⟩ = Σ c_ab x_a x_b, row by row ``(n(n+1)/2,)``."""
     i, j = torch.triu_indices(len(A), len(A))
@@ -60,15 +53,6 @@ def of_entries(entries: Tensor, n: int) -> Tensor:
     i, j = torch.triu_indices(n, n)
     M = torch.zeros(n, n, dtype=entries.dtype).index_put((i, j), entries)
     return (M + M.mT) / 2
-
-
-def skew_basis(n: int) -> Tensor:
-    """Basis E_ij - E_ji of the skew matrices, float64 ``(n(n-1)/2, n, n)``."""
-    i, j = torch.triu_indices(n, n, 1)
-    basis = torch.zeros(len(i), n, n, dtype=torch.float64)
-    k = torch.arange(len(i))
-    basis[k, i, j], basis[k, j, i] = 1.0, -1.0
-    return basis
 
 
 def _jacobians(f: Callable[[Tensor], Tensor], X: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,7 +5,7 @@ Both provide what a network needs: Gram matrices, A x, and the metric from which
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -20,33 +20,64 @@ from gortho.terms import Metric
 from gortho.volume import Volumes
 
 
-class FixedForm(nn.Module):
-    """A known form. Inner products go through the standard frame S, A = SᵀJS, because x ↦ Sx loses fewer digits
-    than x ↦ Ax when A is badly conditioned and x was boosted far along its small directions."""
+class Known(nn.Module):
+    """A known form, quadratic or skew: what `_exact` gives is exact in any precision."""
 
-    pairing = Pairing.SYMMETRIC
     #: Buffers that follow from the form, and that saved networks are without.
-    derived: tuple[str, ...] = ("raise_",)
+    derived: tuple[str, ...] = ()
+    frame: Tensor
+    lower: Tensor
+    upper: Tensor
 
-    def __init__(self, form: QuadraticForm):
+    def __init__(self, form: Any, zero: int):
         super().__init__()
-        self.quadratic_form = form
-        self.n = form.n
-        self.rank = form.n - form.signature.zero
-        self.singular = form.signature.zero > 0
+        self.known, self.n, self.rank, self.singular = form, form.n, form.n - zero, zero > 0
         for name, tensor in self._exact().items():
             stored = name not in self.derived
             self.register_buffer(name, tensor.to(torch.get_default_dtype()), persistent=stored)
 
-    frame: Tensor
+    def _exact(self) -> dict[str, Tensor]:
+        """The buffers in float64; ``upper`` is empty for a singular form."""
+        raise NotImplementedError
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)
+        for name, tensor in self._exact().items():  # .double() must not keep float32 rounding
+            setattr(self, name, tensor.to(getattr(self, name)))
+        return self
+
+    def legs(self, X: Tensor) -> Tensor:
+        """The vectors that outputs are made of: those of ``(batch, p, n)``."""
+        return X
+
+    def metric(self) -> Metric:
+        """The form and its inverse for assembling outputs."""
+        return Metric(self.lower, None if self.singular else self.upper)
+
+    def matrix(self) -> Tensor:
+        """The gauge-fixed matrix."""
+        return self.lower
+
+    def value(self) -> Any:
+        """The form as a value."""
+        return self.known
+
+
+class FixedForm(Known):
+    """A known form. Inner products go through the standard frame S, A = SᵀJS, because x ↦ Sx loses fewer digits
+    than x ↦ Ax when A is badly conditioned and x was boosted far along its small directions."""
+
+    pairing = Pairing.SYMMETRIC
+    derived: tuple[str, ...] = ("raise_",)
     signs: Tensor
-    lower: Tensor
-    upper: Tensor
     raise_: Tensor
+
+    def __init__(self, form: QuadraticForm):
+        super().__init__(form, form.signature.zero)
 
     def _exact(self) -> dict[str, Tensor]:
         """The buffers in float64; ``upper`` and ``raise_`` are empty for a singular form."""
-        form = self.quadratic_form
+        form = self.known
         values, Q = torch.linalg.eigh(form.matrix)
         values = torch.where(values.abs() <= form.tolerance * values.abs().max(), 0.0, values)
         metric = Metric.of(form)
@@ -63,12 +94,6 @@ class FixedForm(nn.Module):
             "raise_": raise_,
         }
 
-    def _apply(self, fn: Any, recurse: bool = True) -> FixedForm:
-        super()._apply(fn, recurse)
-        for name, tensor in self._exact().items():  # .double() must not keep float32 rounding
-            setattr(self, name, tensor.to(getattr(self, name)))
-        return self
-
     def gram(self, X: Tensor) -> Tensor:
         """⟨x_i, x_j⟩ for ``(..., p, n)``."""
         Z = X @ self.frame.mT
@@ -77,29 +102,13 @@ class FixedForm(nn.Module):
             return ((Z * self.signs[:, None, None])[:, :, None] * Z[:, None]).sum(0).permute(2, 0, 1)
         return (Z * self.signs) @ Z.mT
 
-    def legs(self, X: Tensor) -> Tensor:
-        """The vectors that outputs are made of: those of ``(batch, p, n)``."""
-        return X
-
     def lowered(self, X: Tensor) -> Tensor:
         """A x for ``(..., n)``."""
         return ((X @ self.frame.mT) * self.signs) @ self.frame
 
-    def metric(self) -> Metric:
-        """A and A⁻¹ for assembling outputs."""
-        return Metric(self.lower, None if self.singular else self.upper)
-
     def volumes(self, X: Tensor) -> Volumes:
         """Partial volumes of ``(batch, p, n)``, through the standard frame, up to a factor (M15)."""
         return Volumes(X @ self.frame.mT, self.frame.mT, self.raise_)
-
-    def matrix(self) -> Tensor:
-        """The gauge-fixed A."""
-        return self.lower
-
-    def value(self) -> QuadraticForm:
-        """The form as a value."""
-        return self.quadratic_form
 
 
 class FixedHermitian(FixedForm):
@@ -116,9 +125,9 @@ class FixedHermitian(FixedForm):
     omega: Tensor
 
     def _exact(self) -> dict[str, Tensor]:
-        values, Q = torch.linalg.eigh(self.quadratic_form.matrix)
+        values, Q = torch.linalg.eigh(self.known.matrix)
         back = Q / values.abs().sqrt()
-        K = complex_structure(self.quadratic_form.matrix, self.skew_matrix)
+        K = complex_structure(self.known.matrix, self.skew_matrix)
         return super()._exact() | {"turn": K, "omega": back.mT @ self.skew_matrix @ back}
 
     def gram(self, X: Tensor) -> Tensor:
@@ -131,67 +140,38 @@ class FixedHermitian(FixedForm):
         return torch.cat([X, X @ self.turn.mT], -2)
 
 
-class FixedSkew(nn.Module):
+class FixedSkew(Known):
     """A known skew form ω in place of a quadratic one; products go through its standard frame Σ e_i∧f_i (M17)."""
 
     pairing = Pairing.SKEW
 
-    def __init__(self, skew: SkewForm):
-        super().__init__()
-        self.skew_form, self.n, self.rank, self.singular = skew, skew.n, skew.rank, skew.zero > 0
-        for name, tensor in self._exact().items():
-            self.register_buffer(name, tensor.to(torch.get_default_dtype()))
-
-    frame: Tensor
     pairs: Tensor
-    lower: Tensor
-    upper: Tensor
+
+    def __init__(self, skew: SkewForm):
+        super().__init__(skew, skew.zero)
 
     def _exact(self) -> dict[str, Tensor]:
-        """The buffers in float64; ``upper`` is empty for a singular form."""
-        group, omega = SymplecticGroup(self.skew_form), self.skew_form.matrix
+        group, omega = SymplecticGroup(self.known), self.known.matrix
         upper = torch.empty(0, dtype=torch.float64)
         if not self.singular:
             upper = torch.linalg.inv(omega)
             upper = upper * (self.n**0.5 / torch.linalg.matrix_norm(upper))
         return {"frame": group._standard, "pairs": group._omega, "lower": omega, "upper": upper}
 
-    def _apply(self, fn: Any, recurse: bool = True) -> FixedSkew:
-        super()._apply(fn, recurse)
-        for name, tensor in self._exact().items():
-            setattr(self, name, tensor.to(getattr(self, name)))
-        return self
-
     def gram(self, X: Tensor) -> Tensor:
         """ω(x_i, x_j) for ``(..., p, n)``."""
         Z = X @ self.frame.mT
         return Z @ self.pairs @ Z.mT
 
-    def legs(self, X: Tensor) -> Tensor:
-        """The vectors that outputs are made of."""
-        return X
-
     def lowered(self, X: Tensor) -> Tensor:
         """The covectors ω(x, ·) for ``(..., n)``."""
         return X @ self.frame.mT @ self.pairs @ self.frame
-
-    def metric(self) -> Metric:
-        """ω and ω⁻¹ for assembling outputs."""
-        return Metric(self.lower, None if self.singular else self.upper)
 
     def volumes(self, X: Tensor) -> Volumes:
         """There are no odd outputs."""
         raise NotImplementedError(
             "a skew form does not distinguish left from right: every element has determinant one"
         )
-
-    def matrix(self) -> Tensor:
-        """The gauge-fixed ω."""
-        return self.lower
-
-    def value(self) -> Any:
-        """The form as a value, a `SkewForm`."""
-        return self.skew_form
 
 
 class FixedVectors(nn.Module):

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .checks import check_inputs, check_samples
-from .errors import DataError, DataNotice
+from .errors import DataError
 from .files import Dataset, read
 from .sampling import MAX_SAMPLES
 from .slopes import Derivatives, derivatives
@@ -27,7 +27,6 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "MAX_SAMPLES",
     "DataError",
-    "DataNotice",
     "Dataset",
     "Derivatives",
     "Frame",

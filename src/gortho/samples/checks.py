@@ -15,8 +15,6 @@ from .errors import LEAVE_OUT, DataError, listed
 from .sampling import Limits, choose
 from .suspects import check_sizes, suspects
 
-RANK_TOLERANCE = 1e-9
-RANK_ROWS = 20_000
 #: What to do about numbers that are missing.
 IMPUTE = "drop or impute these rows"
 
@@ -69,7 +67,7 @@ def check_samples(
 
     arrays, repeated = _drop_repeated(arrays)
     notices += repeated + _constant_notice(arrays["y"]) + _fixed_vector_notices(arrays["X"])
-    notices += _rank_notices(arrays["X"], names, seed) + suspects(arrays["X"], names)
+    notices += suspects(arrays["X"], names)
     point, sample, weights = (arrays.get(name) for name in ("point_scalars", "sample_scalars", "weights"))
     return arrays["X"], arrays["y"], point, sample, weights, notices
 
@@ -323,27 +321,4 @@ def _fixed_vector_notices(X: np.ndarray) -> list[str]:
         f"vector {i} of a sample, e, is the same in all samples: the form is determined up to multiples of (Ae)(Ae)ᵀ, "
         "which no prediction depends on; vary e, if you can, to find all of the form"
         for i in np.flatnonzero((first == X).all(axis=(0, 2)))
-    ]
-
-
-def _rank_notices(X: np.ndarray, names: Sequence[str], seed: int) -> list[str]:
-    """A notice if the vectors of X, pooled over points, lie in a proper subspace."""
-    flat = X.reshape(-1, X.shape[-1])
-    largest = np.abs(flat).max(axis=0)
-    if not largest.any():
-        return ["X is zero throughout: no form can be found from it"]
-    unit = flat / np.where(largest > 0, largest, 1.0)  # squares of it cannot overflow
-    spread = np.sqrt((unit**2).mean(axis=0))
-    unit /= np.where(spread > 0, spread, 1.0)
-    sample = unit[choose(len(unit), RANK_ROWS, seed)]
-    _, values, directions = np.linalg.svd(np.linalg.qr(sample, mode="r"))
-    rank = int((values > RANK_TOLERANCE * values[0]).sum())
-    absent = directions[rank:].T
-    n = unit.shape[1]
-    if rank == n or np.linalg.norm(unit @ absent) > RANK_TOLERANCE * np.linalg.norm(unit):
-        return []
-    involved = [name for name, row in zip(names, absent) if np.abs(row).max() > 1e-6]
-    return [
-        f"X spans only {rank} of its {n} dimensions: columns {listed(involved)} are zero or linearly "
-        "dependent. The form is determined on that subspace only; drop dependent columns to remove the rest"
     ]

@@ -6,7 +6,6 @@ import math
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 from . import chunks
 from .checks import as_float64
 from .chunks import Chunks, Reader, pieces_of, slices
-from .errors import DataError, missing
+from .errors import DataError, missing, undamaged
 from .labels import Codes
 from .sampling import BYTES, sizes
 from .wanted import MORE, Wanted
@@ -25,19 +24,10 @@ from .wanted import MORE, Wanted
 Picked = dict[str, tuple[str, ...]]
 #: Shapes and types of arrays, by their names.
 Headers = dict[str, tuple[tuple[int, ...], np.dtype]]
+#: Arrays that are taken for x and y where nothing is said.
+USUAL = {"x": ("X", "x"), "y": ("y", "Y")}
 #: What readers raise of a bad file.
-DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, KeyError, NotImplementedError)
-
-
-@contextmanager
-def _undamaged() -> Iterator[None]:
-    """Within: what numpy and h5py say of a bad file is said as a DataError."""
-    try:
-        yield
-    except DataError:
-        raise
-    except (*DAMAGE, ValueError) as error:
-        raise DataError(f"the file is truncated or damaged ({error}): write it again") from None
+DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, KeyError, ValueError)
 
 
 def _pick(
@@ -66,11 +56,11 @@ def _picks(wanted: Wanted, has: Callable[[str], bool], names: list[str]) -> Pick
         raise DataError(
             "drop= names columns of a table: in a file of arrays, say which are coordinates by x="
         )
-    usual, y = ("y", "Y"), wanted.y
-    picked = {"x": _pick("x", wanted.x, ("X", "x"), has, names)}
-    hoped = usual if y is None else [y] if isinstance(y, str) else y
+    y = wanted.y
+    picked = {"x": _pick("x", wanted.x, USUAL["x"], has, names)}
+    hoped = USUAL["y"] if y is None else [y] if isinstance(y, str) else y
     if wanted.needs_y or (wanted.needs_y is None and any(has(name) for name in hoped)):
-        picked["y"] = _pick("y", y, usual, has, names)
+        picked["y"] = _pick("y", y, USUAL["y"], has, names)
     for part in ("scalars", *MORE):
         if getattr(wanted, part) is not None:
             picked[part] = _pick(part, getattr(wanted, part), (), has, names)
@@ -160,7 +150,7 @@ def npz_chunks(path: Path, wanted: Wanted, memory: int | None) -> Chunks:
             f"reading needs {sizes(needed)} of memory and {sizes(memory)} are available; an .npz "
             "cannot be read in part: store the arrays as HDF5 (.h5) or Parquet (.parquet) instead"
         )
-    with _undamaged(), np.load(path, allow_pickle=False) as archive:
+    with undamaged(*DAMAGE), np.load(path, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in _names(picked)}
     codes = _codes(arrays, picked, wanted)
     arrays = {name: array if name in codes else as_float64(array, name) for name, array in arrays.items()}
@@ -170,7 +160,7 @@ def npz_chunks(path: Path, wanted: Wanted, memory: int | None) -> Chunks:
 def npz_arrays(path: Path) -> Headers:
     """Shapes and types of all arrays of a numpy archive, by their headers alone."""
     found: Headers = {}
-    with _undamaged(), zipfile.ZipFile(path) as archive:
+    with undamaged(*DAMAGE), zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             if name.endswith(".npy"):
                 with archive.open(name) as member:
@@ -191,7 +181,7 @@ def hdf5_arrays(path: Path) -> Headers:
         if isinstance(item, h5py.Dataset) and item.shape is not None:
             found[name] = item.shape, item.dtype
 
-    with _undamaged(), h5py.File(path, "r") as file:
+    with undamaged(*DAMAGE), h5py.File(path, "r") as file:
         file.visititems(visit)
     return found
 
@@ -203,7 +193,7 @@ def hdf5_chunks(path: Path, wanted: Wanted, memory: int | None) -> Chunks:
     def read(start: int, stop: int) -> Reader:
         return partial(hdf5_blocks, path.absolute(), _names(picked), codes, start, stop)
 
-    with _undamaged(), h5py.File(path, "r") as file:
+    with undamaged(*DAMAGE), h5py.File(path, "r") as file:
         try:
             picked = _picks(
                 wanted, lambda name: isinstance(file.get(name), h5py.Dataset), list(hdf5_arrays(path))
@@ -228,5 +218,5 @@ def hdf5_blocks(
     """Rows of datasets of an HDF5 file, side by side, block by block."""
     import h5py
 
-    with _undamaged(), h5py.File(path, "r") as file:
+    with undamaged(*DAMAGE), h5py.File(path, "r") as file:
         yield from slices([(name, file[name]) for name in names], codes, rows, start, stop)

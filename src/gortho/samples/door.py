@@ -119,7 +119,7 @@ def as_targets(y: np.ndarray, output: str | Rep, n: int) -> tuple[np.ndarray, Re
         return y.reshape(expected), rep
     if y.shape != expected:
         raise DataError(
-            f"y has shape {y.shape}, but {rep} outputs for {len(y)} samples in {n} dimensions have shape {expected}: "
+            f"y has shape {y.shape}, but output={str(rep)!r} for {len(y)} samples in {n} dimensions has {expected}: "
             "choose the output that fits, or reshape y"
         )
     return y, rep
@@ -140,7 +140,7 @@ def _check_index(X: Any, y: Any) -> None:
         raise DataError("X and y have the same labels of rows in another order: give y.loc[X.index]")
 
 
-def as_names(names: Sequence[str] | None, columns: Sequence[str]) -> list[str] | None:
+def as_names(names: str | Sequence[str] | None, columns: Sequence[str]) -> list[str] | None:
     """Names of the coordinates as given, or else those of the columns; each only once."""
     given = names.split(",") if isinstance(names, str) else [] if names is None else list(names)
     told = [str(name).strip() if isinstance(names, str) else str(name) for name in given]

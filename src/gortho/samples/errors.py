@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 SHOWN = 20
 #: What helps against missing numbers, beside others; not against infinite ones.
@@ -24,8 +25,15 @@ class MissingError(DataError):
         self.name = name
 
 
-class DataNotice(UserWarning):
-    """Category under which the notices of a dataset may be issued as warnings."""
+@contextmanager
+def undamaged(*errors: type[Exception]) -> Iterator[None]:
+    """Within: what a reader raises of a bad file is said as a DataError."""
+    try:
+        yield
+    except DataError:
+        raise
+    except errors as error:
+        raise DataError(f"the file is truncated or damaged ({error}): write it again") from None
 
 
 def row_number(row: int) -> str:

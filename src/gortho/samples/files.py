@@ -18,7 +18,7 @@ from .errors import LEAVE_OUT, DataError, MissingError
 from .kinds import NPZ, kind_of
 from .sampling import Limits, available_memory
 from .slopes import derivatives
-from .tables import choose_columns, variable_names
+from .tables import choose_columns, component_names
 from .wanted import Columns, Wanted
 
 #: What to do about numbers that are missing in a file.
@@ -140,7 +140,7 @@ def shaped(raw: Raw, wanted: Wanted) -> Dataset:
     """Numbers as they stand in the file as samples, not checked yet."""
     X, columns = shape_points(raw.parts["x"], wanted.points), raw.source.columns
     p, n = X.shape[1] if X.ndim == 3 else 1, X.shape[-1]
-    names = checks.variable_names(n) if columns is None else variable_names(columns, p)
+    names = checks.variable_names(n) if columns is None else component_names(columns, p)
     point, sample = shape_scalars(raw, p, wanted.scalars_per_point)
     y = None if "y" not in raw.parts else shape_output(raw.parts["y"], wanted.output, n)
     return Dataset(X, y, point, sample, names, "", raw.notices, raw.source.picked)
@@ -244,28 +244,15 @@ def shape_points(X: np.ndarray, points: int | None) -> np.ndarray:
 
 
 def shape_output(y: np.ndarray, output: str, n: int) -> np.ndarray:
-    """y as the kind of output asks: (N,) or (N, k), (N, n), (N, n, n) row by row, or (N, k) for a sum."""
-    from gortho.reps import as_rep  # imports torch, which takes seconds
+    """y as the kind of output asks; labels as ``(N,)``."""
+    from .door import as_targets  # imports torch, which takes seconds
 
     if output == "class":
         return y.reshape(len(y))
     try:
-        rep = as_rep(output)
+        return as_targets(y, output, n)[0]
     except ValueError as error:
         raise DataError(str(error)) from None
-    if output == "scalar":
-        if y.ndim > 2:
-            raise DataError(f"y has shape {y.shape}: scalar outputs must be (N,) or (N, k)")
-        return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-    shape = rep.shape(n)
-    found = int(np.prod(y.shape[1:]))
-    if found != np.prod(shape) or (y.ndim > 2 and y.shape[1:] != shape):
-        raise DataError(
-            f"y has {found} values per sample (shape {y.shape}), and output={output!r} expects "
-            f"{int(np.prod(shape))}, shape ({', '.join(map(str, ('N', *shape)))}), as X has n = {n} components: "
-            "change y or output"
-        )
-    return y.reshape(len(y), *shape)
 
 
 def shape_scalars(raw: Raw, p: int, per_point: bool) -> tuple[np.ndarray | None, np.ndarray | None]:

@@ -51,13 +51,6 @@ class Frame:
         sign = torch.where(lean + cubes < 0, -1.0, 1.0).double()
         return cls((Q * sign).mT @ W / unit)
 
-    @classmethod
-    def of_moments(cls, second: Tensor) -> Frame:
-        """The frame of given second moments E[xxᵀ], if the samples themselves are not available."""
-        unit = second.diagonal().sqrt()
-        unit = torch.where(unit > 0, unit, 1.0)
-        return cls(_whitener(second / unit[:, None] / unit) / unit)
-
     @property
     def n(self) -> int:
         """Dimension."""

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from .containers import hdf5_arrays, npz_arrays
+from .containers import USUAL, hdf5_arrays, npz_arrays
 from .errors import DataError
 from .files import named
 from .kinds import NPZ, TEXT, Kind, kind_of
 from .suspects import LEAST_ROWS, looks_like
-from .tables import INDEX, TARGET, check_header
+from .tables import INDEX, TARGET, check_header, coordinates
 from .text import DECIMAL_COMMA, READABLE, UNITS_ROW, count_rows
 
 #: Rows from which kinds and ranges of columns are determined.
@@ -156,7 +156,7 @@ def _suggested(columns: tuple[Column, ...]) -> tuple[tuple[str, ...], tuple[str,
     """x and y by their names; x without what may not be a coordinate, and no y where x, y and z are coordinates."""
     names = [column.name for column in columns]
     y = tuple(name for name in names if TARGET.match(name))
-    if any(name[0] in "yY" and chr(ord(name[0]) + 1) + name[1:] in names for name in y):
+    if coordinates(y, names):
         y = ()
     plain = [c.name for c in columns if c.kind.endswith("numbers") and not c.note]
     return tuple(name for name in plain if name not in y and not INDEX.match(name)), y
@@ -172,10 +172,6 @@ def _arrays(path: Path, kind: Kind) -> Look:
     first = next((c for c in columns if c.name in x), columns[0])
     rows = first.shape[0] if first.shape else 0
     return Look(kind.called, True, rows, 0, columns, x, y)
-
-
-#: Arrays that are taken for x and y where nothing is said.
-USUAL = {"x": ("X", "x"), "y": ("y", "Y")}
 
 
 def _array(name: str, shape: tuple[int, ...], dtype: np.dtype) -> Column:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from . import chunks
 from .chunks import Piece
-from .errors import DataError, missing
+from .errors import DataError, missing, undamaged
 from .labels import Codes
 from .tables import Table
 
@@ -30,15 +30,11 @@ def parquet_files(folder: Path) -> list[Path]:
     return files
 
 
-@contextmanager
-def whole() -> Iterator[None]:
-    """Within: what pyarrow says of a bad file is said as a DataError."""
+def undamaged_arrow() -> AbstractContextManager[None]:
+    """Within: what pyarrow raises of a bad file is said as a DataError."""
     import pyarrow as pa
 
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"the file is truncated or damaged ({error}): write it again") from None
+    return undamaged(pa.ArrowException, OSError)
 
 
 def parquet_table(path: Path) -> Table:
@@ -52,7 +48,7 @@ def parquet_table(path: Path) -> Table:
     groups: list[list[int]] = []  # rows of the row groups of each file
     for file, name in zip(files, names):
         try:
-            with whole():
+            with undamaged_arrow():
                 found = pq.read_metadata(file)
                 headers.append(list(found.schema.to_arrow_schema().names))
         except DataError as error:
@@ -64,7 +60,7 @@ def parquet_table(path: Path) -> Table:
 
     def labels(column: str) -> Iterator[Any]:
         for file in files:
-            with whole(), pq.ParquetFile(file) as opened:
+            with undamaged_arrow(), pq.ParquetFile(file) as opened:
                 for batch in opened.iter_batches(chunks.BLOCK, columns=[column]):
                     yield _as_text(batch, column)
 
@@ -81,7 +77,7 @@ def parquet_table(path: Path) -> Table:
         return made
 
     def head(rows: int) -> Any:
-        with whole(), pq.ParquetFile(files[0]) as opened:
+        with undamaged_arrow(), pq.ParquetFile(files[0]) as opened:
             for batch in opened.iter_batches(rows):
                 return batch.to_pandas()
             return opened.schema_arrow.empty_table().to_pandas()
@@ -124,7 +120,7 @@ def parquet_blocks(
         tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
         return any(test(kind) for test in tests)
 
-    with whole(), pq.ParquetFile(path) as file:
+    with undamaged_arrow(), pq.ParquetFile(path) as file:
         for batch in file.iter_batches(rows or max(1, chunks.BLOCK // len(columns)), groups, columns):
             for name in columns:
                 kind = batch.schema.field(name).type

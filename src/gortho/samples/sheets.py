@@ -13,9 +13,9 @@ import numpy as np
 
 from .checks import as_float64, variable_names
 from .chunks import Piece, pieces_of, slices
-from .errors import DataError, listed, row_number
+from .errors import DataError, listed, row_number, undamaged
 from .labels import Codes
-from .parquet import whole
+from .parquet import undamaged_arrow
 from .tables import Table
 
 
@@ -72,7 +72,7 @@ def feather_table(path: Path) -> Table:
     """A Feather (Arrow) file."""
     import pyarrow.feather as feather
 
-    with whole():
+    with undamaged_arrow():
         table = feather.read_table(path)
     return whole_table(table.column_names, table.num_rows, lambda name: table.column(name).to_numpy())
 
@@ -134,12 +134,10 @@ def root_table(path: Path) -> Table:
         import uproot
     except ImportError:
         raise ImportError("reading .root needs uproot: pip install 'gortho[root]'") from None
-    try:
+    with undamaged(Exception):  # whatever a broken file makes of its reader
         file = uproot.open(path)
         kinds = {name: kind for name, kind in file.classnames().items() if kind in TREES}
         trees = {name.split(";")[0]: file[name] for name in kinds}
-    except Exception as error:  # whatever a broken file makes of its reader
-        raise DataError(f"the file is truncated or damaged ({error}): write it again") from None
     if not trees:
         raise DataError("the file has no tree")
     if len(trees) == 1:

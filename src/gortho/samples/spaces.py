@@ -13,7 +13,7 @@ import numpy as np
 from gortho.samples.called import Labels
 from gortho.samples.checks import as_array
 from gortho.samples.errors import DataError
-from gortho.samples.tables import variable_names
+from gortho.samples.tables import component_names
 
 #: Letters for coordinates of three kinds at most that have no names: x1, x2, … are the vectors.
 LETTERS = "uvw"
@@ -82,7 +82,7 @@ def coordinates_of(
     if names and len(names) == sum(sizes):
         columns = _cut(names, sizes)
         own = [[c for c, kind in zip(columns, spaces) if kind == space] for space in range(len(dims))]
-        return [variable_names([n for c in some for n in c], len(some)) for some in own], columns
+        return [component_names([n for c in some for n in c], len(some)) for some in own], columns
     if not names:
         few = len(dims) <= len(LETTERS)
         stems = LETTERS if few else [f"u{place + 1}_" for place in range(len(dims))]

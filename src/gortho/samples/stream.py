@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from .chunks import Chunks, Piece
 from .errors import row_number
 from .sampling import Kept
-
-if TYPE_CHECKING:
-    from .frame import Frame
 
 #: Called with the rows read so far and those there are, None where that is not known.
 Progress = Callable[[int, int | None], None]
@@ -27,9 +24,8 @@ class Adds(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a pass adds up: `n` coordinates make a vector, `limit` rows are kept, and `also` is taken of each block."""
+    """What a pass adds up: `limit` rows are kept, and `also` is taken of each block."""
 
-    n: int
     limit: int
     seed: int = 0
     also: Callable[[np.ndarray, np.ndarray | None], Adds] | None = None
@@ -41,8 +37,6 @@ class Totals:
 
     Attributes:
         rows: how many there are.
-        vectors: how many vectors, those of all points.
-        second: Σ xxᵀ over all vectors, ``(n, n)``.
         low, high: the range of each number of a row: x, y and scalars, end to end.
         kept: a uniform sample of the rows.
         also: what the plan adds up besides, or None.
@@ -50,8 +44,6 @@ class Totals:
     """
 
     rows: int
-    vectors: int
-    second: np.ndarray
     low: np.ndarray
     high: np.ndarray
     kept: Kept
@@ -62,38 +54,23 @@ class Totals:
     def of(cls, block: np.ndarray, first: int, chunks: Chunks, plan: Plan) -> Totals:
         """The totals of a block of rows, of which the first has this number."""
         parts = chunks.parts(block)
-        x = parts["x"]
-        flat = x.reshape(-1, plan.n)
         return cls(
             len(block),
-            len(flat),
-            flat.T @ flat,
             block.min(0),
             block.max(0),
             Kept.of(block, first, plan.limit, plan.seed),
-            None if plan.also is None else plan.also(x, parts.get("y")),
+            None if plan.also is None else plan.also(parts["x"], parts.get("y")),
         )
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(
             self.rows + other.rows,
-            self.vectors + other.vectors,
-            self.second + other.second,
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
             self.kept + other.kept,
             None if self.also is None else self.also + other.also,
             self.missing + other.missing,
         )
-
-    @property
-    def frame(self) -> Frame:
-        """The frame of the second moments of all rows."""
-        import torch
-
-        from .frame import Frame
-
-        return Frame.of_moments(torch.as_tensor(self.second / self.vectors))
 
 
 def add_up(parts: Iterable[Totals]) -> Totals | None:

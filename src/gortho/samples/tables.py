@@ -151,11 +151,11 @@ def _pick_samples(
         y_columns = []
     if y_columns is None:
         y_columns = [name for name in free if TARGET.match(name)]
-        coordinates = [name for name in y_columns if name[0] in "yY" and _after(name) in header]
-        if coordinates and (targets is not False or x_columns is None):
+        unclear = coordinates(y_columns, header)
+        if unclear and (targets is not False or x_columns is None):
             raise DataError(
-                f"it is not clear whether {listed(coordinates)} are targets or coordinates, as there is also "
-                f"{_after(coordinates[0])!r}: say which by {'x' if targets is False else 'y'}="
+                f"it is not clear whether {listed(unclear)} are targets or coordinates, as there is also "
+                f"{_after(unclear[0])!r}: say which by {'x' if targets is False else 'y'}="
             )
         if not y_columns and targets:
             raise DataError(
@@ -197,15 +197,20 @@ def _errors_of(target: str) -> re.Pattern[str]:
     return re.compile(rf"{target}_?(?:{words})|(?:{words})_?{target}", re.IGNORECASE)
 
 
+def coordinates(columns: Iterable[str], header: Sequence[str]) -> list[str]:
+    """Those of the columns that are called as a y beside which there is a z."""
+    return [name for name in columns if name[0] in "yY" and _after(name) in header]
+
+
 def _after(name: str) -> str:
     """The z coordinate that would go with a y coordinate."""
     return chr(ord(name[0]) + 1) + name[1:]
 
 
-def variable_names(columns: list[str], points: int) -> tuple[str, ...]:
+def component_names(columns: list[str], points: int) -> tuple[str, ...]:
     """Names of the components, from columns that go point by point.
 
-    >>> variable_names(["E_0", "px_0", "E_1", "px_1"], 2)
+    >>> component_names(["E_0", "px_0", "E_1", "px_1"], 2)
     ('E', 'px')
     """
     n = len(columns) // points

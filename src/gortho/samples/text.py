@@ -21,7 +21,7 @@ import numpy as np
 
 from . import chunks
 from .chunks import Piece
-from .errors import DataError, listed
+from .errors import DataError, listed, undamaged
 from .labels import Codes
 from .tables import LOOKED_AT, Table
 
@@ -223,12 +223,11 @@ def _cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 def _readable() -> Iterator[None]:
     """Within: what is wrong with the bytes of a text file is said as a DataError."""
     try:
-        yield
+        with undamaged(EOFError, zlib.error, gzip.BadGzipFile):
+            yield
     except UnicodeDecodeError as error:
         found = error.object[error.start : error.start + 1]
         raise DataError(f"the text is not UTF-8: it contains the byte {found!r}: save it as UTF-8") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"the file is truncated or damaged ({error}): write it again") from None
 
 
 def _split(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gortho.reps import DirectSum, Rep, Scalar
 from gortho.samples.called import Labels
+from gortho.samples.checks import variable_names
 
 if TYPE_CHECKING:
     from gortho.samples.frame import Frame
@@ -72,7 +73,7 @@ class Samples:
 
     def __post_init__(self) -> None:
         if not self.names:
-            object.__setattr__(self, "names", tuple(f"x{i}" for i in range(self.n)))
+            object.__setattr__(self, "names", variable_names(self.n))
         lengths = {name: len(value) for name in ROWS if (value := getattr(self, name)) is not None}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"samples of different lengths: {lengths}")

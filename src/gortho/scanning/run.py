@@ -13,7 +13,7 @@ from typing import Any
 
 from gortho import checks
 from gortho.discovery.settings import Settings
-from gortho.files import write_whole
+from gortho.files import write_text
 from gortho.progress import interruptible
 from gortho.samples.errors import DataError
 from gortho.samples.wanted import Columns
@@ -201,7 +201,7 @@ def _keep(one: Answered, log: Log | None, folder: Path | None, pages: dict[str, 
     row = one.row
     if one.page and folder is not None:
         row = replace(row, report=pages[row.target])
-        write_whole(folder / row.report, lambda place: place.write_text(one.page, encoding="utf-8"))
+        write_text(folder / row.report, one.page)
     if log is not None:
         log.add(row)
     return row

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gortho.files import write_whole
+from gortho.files import write_text, write_whole
 from gortho.report.words import shorten
 from gortho.scanning.row import Row
 
@@ -131,7 +131,7 @@ class Scan:
         except ImportError:
             raise ImportError("the page of a scan needs jinja2: pip install 'gortho[report]'") from None
         path, text = Path(path), template("scan.html").render(found=self)
-        write_whole(path, lambda place: place.write_text(text, encoding="utf-8"))
+        write_text(path, text)
         return path
 
     def _repr_html_(self) -> str:

@@ -41,14 +41,14 @@ class Targets:
 
 def targets_of(path: Path, wanted: Columns | Sequence[Sequence[str]], reading: dict[str, Any]) -> Targets:
     """The targets of a file or of a folder; `reading` names the other parts of the samples."""
-    found = _files(path, wanted, reading) if path.is_dir() else _columns(path, wanted, reading)
+    found = _files(path, wanted) if path.is_dir() else _columns(path, wanted, reading)
     if not found.all:
         told = "; ".join(f"{name!r}: {why}" for name, why in found.left_out.items()) or "there are none"
         raise DataError(f"{path.name} has nothing to scan: {told}; name targets by targets=")
     return found
 
 
-def _files(folder: Path, wanted: Any, reading: dict[str, Any]) -> Targets:
+def _files(folder: Path, wanted: Any) -> Targets:
     """Every file of a folder that can be read, whatever is in it: an unreadable one becomes a row with its error."""
     if wanted is not None:
         raise DataError(f"{folder.name} is a folder, and each file a target: name their columns by y=")

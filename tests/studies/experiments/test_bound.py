@@ -7,8 +7,8 @@ import torch
 
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import from_all, polynomial
-from gortho.discovery.spectral import symmetric_basis
 from gortho.forms import QuadraticForm
+from gortho.groups import symmetric_basis
 from gortho.samples.door import enter
 from gortho.studies.experiments.bound import (
     covariance,

@@ -97,7 +97,7 @@ def test_an_unknown_table_is_an_error():
 
 def _gortho():
     path = shutil.which("gortho", path=os.path.dirname(sys.executable))
-    return [path] if path else [sys.executable, "-m", "gortho.cli"]
+    return [path] if path else [sys.executable, "-m", "gortho"]
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gortho.discovery.spectral import symmetric_basis
 from gortho.forms import QuadraticForm
+from gortho.groups import symmetric_basis
 from gortho.nn.exact import EquivariantNet
 from gortho.reps import Rep
 from gortho.training import predict

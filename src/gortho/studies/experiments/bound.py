@@ -13,8 +13,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from gortho.discovery.spectral import symmetric_basis
 from gortho.forms import QuadraticForm
+from gortho.groups import symmetric_basis
 from gortho.studies.tasks import Task, synthetic
 
 #: Forms drawn for the expected distance.
