@@ -25,7 +25,7 @@ import torch
 from _table import measure, write_page
 
 import gortho
-from gortho.discovery import defect, verdict
+from gortho.discovery import defect, evidence, measured, verdict
 from gortho.samples.frame import Frame
 from gortho.stored import restored, stored
 from gortho.studies.tasks.classes import class_problem, random_classes
@@ -53,9 +53,9 @@ KINDS = {
 #: Edges of the bins of confidence.
 BINS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 1.0)
 THRESHOLDS = (
-    (verdict, "TOLERANCE"), (verdict, "CLEAR_GAIN"), (verdict, "MAX_UNEXPLAINED"), (verdict, "MAX_SPREAD"),
-    (verdict, "SIGN_ERRORS"), (verdict, "TOLD_APART"), (verdict, "RULED_BY_FEW"), (verdict, "LEAST_CONFIDENT"),
-    (verdict, "DOUBT"),
+    (verdict, "TOLERANCE"), (evidence, "CLEAR_GAIN"), (verdict, "MAX_UNEXPLAINED"), (verdict, "MAX_SPREAD"),
+    (verdict, "SIGN_ERRORS"), (verdict, "TOLD_APART"), (evidence, "RULED_BY_FEW"), (verdict, "LEAST_CONFIDENT"),
+    (evidence, "DOUBT"),
     (defect, "SIGNIFICANCE"), (defect, "GAIN_ERRORS"), (defect, "NOTABLE_GAIN"), (defect, "CERTAIN_SHARE"),
     (defect, "TWO_SIDED"),
 )  # fmt: skip
@@ -170,7 +170,7 @@ def judged(rows: pd.DataFrame, again: bool = False) -> pd.DataFrame:
     for _, row in rows.iterrows():
         name, sure, low, high = row.verdict, row.confidence, row.low, row.high
         if again and isinstance(row.get("evidence"), str):
-            e = restored(json.loads(row.evidence), verdict.Evidence)
+            e = restored(json.loads(row.evidence), evidence.Evidence)
             told = verdict.judge(e, "O(A)", verdict.TOLERANCE)[0]
             name, sure, low, high = told.name, verdict.confidence(e, told), e.defect.low, e.defect.high
         none = _formless(row)
@@ -274,13 +274,18 @@ def reliability(rows: pd.DataFrame) -> pd.DataFrame:
 
 @contextmanager
 def changed(module: Any, name: str, factor: float) -> Iterator[None]:
-    """A threshold halved or doubled for a while."""
-    kept = getattr(module, name)
-    setattr(module, name, kept * factor)
+    """A threshold halved or doubled for a while, wherever it is used."""
+    kept, users = (
+        getattr(module, name),
+        [m for m in (defect, evidence, measured, verdict) if hasattr(m, name)],
+    )
+    for user in users:
+        setattr(user, name, kept * factor)
     try:
         yield
     finally:
-        setattr(module, name, kept)
+        for user in users:
+            setattr(user, name, kept)
 
 
 def sensitivity(rows: pd.DataFrame) -> pd.DataFrame:

@@ -14,13 +14,14 @@ from gortho import QuadraticForm, Settings, Verdict
 from gortho.discovery import likelihood
 from gortho.discovery.classes import entropy, frequencies, log_losses
 from gortho.discovery.defect import class_defect
+from gortho.discovery.evidence import Evidence
 from gortho.discovery.likelihood import Logistic, likelihood_refits, most_likely
+from gortho.discovery.measured import Measured
 from gortho.discovery.posed import Posed
 from gortho.discovery.search import Restart, Search
 from gortho.discovery.spreads import given_errors
 from gortho.discovery.targets import Errors
-from gortho.discovery.twins import Measured
-from gortho.discovery.verdict import Evidence, judge
+from gortho.discovery.verdict import judge
 from gortho.runs import probabilities
 from gortho.samples import DataError, Dataset
 from gortho.samples.door import enter

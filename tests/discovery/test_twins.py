@@ -10,6 +10,7 @@ import gortho
 from gortho import Samples, Settings, Verdict
 from gortho.discovery import norms
 from gortho.discovery.defect import Defect, Noise, contradicted, defect, noise_of
+from gortho.discovery.measured import Measured, measure
 from gortho.discovery.models import (
     Invariants,
     KernelRidge,
@@ -21,7 +22,7 @@ from gortho.discovery.models import (
 )
 from gortho.discovery.norms import OtherNorm, changes
 from gortho.discovery.predictor import Parts
-from gortho.discovery.twins import Measured, _model, measure, measured
+from gortho.discovery.twins import _model, measured
 from gortho.groups import random_generator
 from gortho.reps import as_rep
 from gortho.studies.tasks.violated import SHARES, violated, violated_problem

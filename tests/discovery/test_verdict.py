@@ -10,11 +10,11 @@ from scipy.stats import t as student_t
 from gortho import QuadraticForm
 from gortho.discovery.answer import few_samples
 from gortho.discovery.defect import Noise
+from gortho.discovery.measured import Measured
 from gortho.discovery.projection import Projection
 from gortho.discovery.sandwich import draws
 from gortho.discovery.spreads import UNDERSTATED, given_errors, spread, steady, without_noise_eigenvalues
 from gortho.discovery.targets import Errors
-from gortho.discovery.twins import Measured
 from gortho.discovery.verdict import (
     TOLERANCE,
     Evidence,

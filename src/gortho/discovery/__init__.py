@@ -1,12 +1,13 @@
 """Discovery: one call from samples to a verdict (`discover`), and the one-solve spectral method (`spectral_form`)."""
 
 from gortho.discovery.discover import discover
+from gortho.discovery.evidence import Evidence
 from gortho.discovery.large import Survey, survey
 from gortho.discovery.result import Discovery
 from gortho.discovery.settings import Settings
 from gortho.discovery.spectral import SpectralForm, spectral_form
 from gortho.discovery.targets import Errors
-from gortho.discovery.verdict import Evidence, Verdict
+from gortho.discovery.verdict import Verdict
 
 __all__ = [
     "Discovery",

@@ -14,6 +14,7 @@ from gortho.discovery.bent import bent_p
 from gortho.discovery.classes import frequencies, log_losses
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import Noise
+from gortho.discovery.evidence import Evidence
 from gortho.discovery.find import SEARCH_SAMPLES, FoundForm
 from gortho.discovery.models import coordinates, squared_errors
 from gortho.discovery.posed import Posed
@@ -26,7 +27,7 @@ from gortho.discovery.settling import settling
 from gortho.discovery.spreads import certificate, given_errors, spread
 from gortho.discovery.targets import Errors
 from gortho.discovery.twins import Comparison, Model
-from gortho.discovery.verdict import TOLERANCE, Evidence, Verdict, confidence, judge, percent
+from gortho.discovery.verdict import TOLERANCE, Verdict, confidence, judge, percent
 from gortho.discovery.violation import Violation, violation
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame

@@ -18,9 +18,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from gortho.discovery.clock import Clock
+from gortho.discovery.measured import measure
 from gortho.discovery.models import Invariants, Predictor, coordinates, monomials_of
 from gortho.discovery.predictor import Fitted, Kind, Parts, build_network
-from gortho.discovery.twins import CORRECTED, WORST, Comparison, Model, measure
+from gortho.discovery.twins import CORRECTED, WORST, Comparison, Model
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
 from gortho.samples.values import Samples

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gortho.discovery.twins import Measured
+from gortho.discovery.measured import Measured
 from gortho.samples.values import Samples
 
 #: The gain of free models counts when the paired test on held-out samples is this sure …
@@ -31,6 +31,7 @@ CERTAIN_SHARE = 0.5
 TWO_SIDED = 1.96
 #: An upper end above this share is uninformative: most of the variance is unexplained, and may be noise or law.
 SAYS_NOTHING = 0.5
+NOT_KNOWN = "not known: what is left over may be noise as well as a broken form"
 #: Repeated inputs determine the noise if they have this many degrees of freedom.
 REPEATS = 10
 
@@ -56,14 +57,19 @@ class Defect:
     high: float
     noise: Noise | None = None
     measure: str = "variance"  # what it is a share of
+    usual: float | None = None  # the upper end without a few samples that make up most of the error
 
     def __str__(self) -> str:
         if not self.low > 0:
+            apart = ""
+            if self.usual is not None and self.usual <= SAYS_NOTHING:
+                apart = f"{_percent(self.usual)} % without a few samples that make up most of the error"
             if not self.informative:
-                return "not known: what is left over may be noise as well as a broken form"
+                return (apart and f"violated by less than {apart}") or NOT_KNOWN
             if self.high < ROUNDING:
                 return "kept to rounding errors"
-            return f"violated by less than {_percent(self.high)} % of the {self.measure}"
+            said = f"violated by less than {_percent(self.high)} % of the {self.measure}"
+            return f"{said}, {apart}" if apart else said
         return f"broken by {_percent(self.low)} to {_percent(self.high)} % of the {self.measure}"
 
     @property

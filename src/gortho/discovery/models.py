@@ -233,14 +233,6 @@ def squared_errors(prediction: Tensor, samples: Samples) -> np.ndarray:
     return samples.by_weight((of - y).square().mean(1)).numpy()
 
 
-def by_bundle(values: np.ndarray, bundles: Tensor | None) -> np.ndarray:
-    """The mean of each bundle; the values themselves where there are none."""
-    if bundles is None:
-        return values
-    _, bundle, counts = np.unique(bundles.numpy(), return_inverse=True, return_counts=True)
-    return np.bincount(bundle, values) / counts
-
-
 def paired_p(better: np.ndarray, worse: np.ndarray) -> float:
     """One-sided p of a paired t-test that the first errors are smaller than the second, on the same samples."""
     if np.array_equal(better, worse):

@@ -217,7 +217,10 @@ def without_outliers(found: Discovery, posed: Posed, kept: Posed) -> Discovery:
 
 
 def with_ruling(found: Discovery, posed: Posed) -> Discovery:
-    """An answer that is not FOUND, with a note on a few samples that are nearly all of the spread of y."""
+    """An answer that is not FOUND, with a note on a few samples that are nearly all of the spread of y.
+
+    Such samples decide which models look good, so that they deny nothing: NONE becomes UNDERDETERMINED.
+    """
     if found.verdict is Verdict.FOUND or posed.classes:
         return found
     parts = posed.parts
@@ -236,4 +239,8 @@ def with_ruling(found: Discovery, posed: Posed) -> Discovery:
         f"largest |y| is {float(sizes.max()):.3g}, the median {float(sizes.median()):.3g}. Look at {them} first: the "
         f"answer may be another without {them}."
     )
-    return replace(found, notices=(*found.notices, note))
+    found = replace(found, notices=(*found.notices, note))
+    if found.verdict is not Verdict.NONE:
+        return found
+    reason = f"A few samples are nearly all of the spread of y (see the note), which leaves it open. {found.reason}"
+    return replace(found, verdict=Verdict.UNDERDETERMINED, confidence=0.0, reason=reason)

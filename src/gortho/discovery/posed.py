@@ -11,10 +11,10 @@ from torch import Tensor
 from gortho.discovery.bundles import order_in_parts
 from gortho.discovery.classes import labelled
 from gortho.discovery.large import Survey
+from gortho.discovery.measured import Measured, measure
 from gortho.discovery.models import squared_errors
 from gortho.discovery.predictor import Fitted, Parts
 from gortho.discovery.targets import Errors, relative_weights
-from gortho.discovery.twins import Measured, measure
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.samples.frame import Frame

@@ -15,9 +15,10 @@ from scipy.stats import t as student_t
 from gortho.discovery import display, exporting, words
 from gortho.discovery.classes import least_probability, probabilities
 from gortho.discovery.defect import Defect
+from gortho.discovery.evidence import Evidence
 from gortho.discovery.provenance import Provenance, Restart
 from gortho.discovery.reach import UNDEFINED, Extrapolated, Reach, collected
-from gortho.discovery.verdict import Evidence, Verdict
+from gortho.discovery.verdict import Verdict
 from gortho.discovery.violation import Violation
 from gortho.discovery.wider.value import Wider
 from gortho.files import write_whole

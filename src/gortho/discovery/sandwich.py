@@ -81,7 +81,8 @@ def _pulls(J: Tensor, at: Solve, samples: int) -> tuple[Tensor, Tensor | None]:
 
 def _of_neighbours(pulls: Tensor, samples: Samples, seed: int) -> Tensor:
     """The pulls of groups of samples that lie near each other: those of noise cancel, those of a misfit add up."""
-    groups = min(GROUPS, len(samples) // MEMBERS)
+    different = len(torch.unique(samples.x.flatten(1), dim=0))
+    groups = min(GROUPS, len(samples) // MEMBERS, different)
     if groups < 2 * pulls.shape[1]:
         return pulls
     of = KMeans(groups, n_init=1, max_iter=20, random_state=seed % 2**32).fit_predict(

@@ -7,16 +7,11 @@ from torch import Tensor
 
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import ROUNDING
+from gortho.discovery.evidence import Evidence
 from gortho.discovery.posed import Posed
 from gortho.discovery.refits import align_signs
 from gortho.discovery.twins import Comparison
-from gortho.discovery.verdict import (
-    MAX_SPREAD,
-    MAX_UNEXPLAINED,
-    NOTHING_EXPLAINED,
-    SIGN_ERRORS,
-    Evidence,
-)
+from gortho.discovery.verdict import MAX_SPREAD, MAX_UNEXPLAINED, NOTHING_EXPLAINED, SIGN_ERRORS
 from gortho.discovery.violation import in_words
 from gortho.samples.frame import unit_form
 

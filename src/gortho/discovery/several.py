@@ -8,15 +8,16 @@ from dataclasses import replace
 from gortho.discovery.answer import provenance
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import noise_of
+from gortho.discovery.evidence import Evidence
 from gortho.discovery.find import SEARCH_SAMPLES, VALIDATION_SAMPLES
 from gortho.discovery.law import with_formula
+from gortho.discovery.measured import Measured
 from gortho.discovery.posed import Posed, split
 from gortho.discovery.predictor import Parts
 from gortho.discovery.result import Discovery
 from gortho.discovery.settings import Settings
 from gortho.discovery.targets import Errors
-from gortho.discovery.twins import Measured
-from gortho.discovery.verdict import Evidence, Verdict
+from gortho.discovery.verdict import Verdict
 from gortho.discovery.wider.answer import wider_answer
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.claims import Asked, spaces_name

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.clock import Clock
+from gortho.discovery.measured import RULED_BY_FEW, Measured, measure
 from gortho.discovery.models import (
     TREE_TARGETS,
     Invariants,
@@ -27,9 +28,7 @@ from gortho.discovery.models import (
     Predictor,
     Table,
     boosted_trees,
-    by_bundle,
     coordinates,
-    paired_p,
     polynomial,
     squared_errors,
 )
@@ -46,8 +45,6 @@ from gortho.training.checkpoints import Ended
 CORRECTED = "equivariant, corrected"
 #: The share of held-out samples, with the largest errors of either side, that may rule a comparison.
 WORST = 0.02
-#: These few rule an error when they make up more than this share of it.
-RULED_BY_FEW = 0.5
 
 
 #: Measures predictions of twin and free model, in the frame, in the given coordinates.
@@ -64,19 +61,6 @@ class Model:
     usual: float = math.inf  # the error on validation samples, without the worst
     parameters: int = 0
     rows: Predictor | None = None  # of rows of coordinates, where the model is one of these alone
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Best twin and best free model on held-out samples, as shares of the variance."""
-
-    unexplained: float  # by the best twin
-    unexplained_error: float  # standard error of it
-    free_unexplained: float
-    gain: float  # of the free model over the twin: positive where the form is in its way
-    gain_error: float
-    p: float  # one-sided, of a paired test: small when the free model is better
-    bundles: int = 0  # of how many bundles the samples are, if of any
 
 
 @dataclass(frozen=True)
@@ -321,33 +305,6 @@ def measured(
 
 def _unit_free(samples: Samples) -> bool:
     return all(part.rank == 0 for part in samples.rep.parts)
-
-
-def measure(
-    errors: np.ndarray,
-    of_free: np.ndarray,
-    deviations: np.ndarray,
-    variance: float,
-    bundles: Tensor | None = None,
-) -> Measured:
-    """Squared errors of twin and free model, sample by sample, as shares of a variance.
-
-    ``deviations`` are those of the same samples from the mean: how much they vary is part of the error of a share.
-    Samples of one bundle count as one.
-    """
-    errors, of_free, deviations = (by_bundle(v, bundles) for v in (errors, of_free, deviations))
-    count, variance = len(errors), max(variance, 1e-300)
-    share, gain = errors / variance, (errors - of_free) / variance
-    scatter = deviations / variance
-    return Measured(
-        float(share.mean()),
-        float((share - share.mean() * scatter).std() / count**0.5),
-        float(of_free.mean() / variance),
-        float(gain.mean()),
-        float((gain - gain.mean() * scatter).std() / count**0.5),
-        paired_p(of_free, errors),
-        0 if bundles is None else count,
-    )
 
 
 def _deviations(samples: Samples, like: Samples) -> np.ndarray:

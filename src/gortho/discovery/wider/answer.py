@@ -12,12 +12,13 @@ from torch import Tensor
 from gortho.discovery.answer import _errors as peers_of
 from gortho.discovery.answer import provenance, with_few
 from gortho.discovery.clock import Clock
+from gortho.discovery.evidence import Evidence
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted
 from gortho.discovery.result import Discovery
 from gortho.discovery.spreads import UNDERSTATED, certificate, given_errors
 from gortho.discovery.twins import Comparison
-from gortho.discovery.verdict import Evidence, Verdict, confidence
+from gortho.discovery.verdict import Verdict, confidence
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.claims import angles
 from gortho.discovery.wider.conventions import without_open

@@ -14,6 +14,7 @@ from torch import Tensor
 from gortho.discovery.answer import provenance
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import SIGNIFICANCE
+from gortho.discovery.evidence import Evidence
 from gortho.discovery.find import SEARCH_SAMPLES, VALIDATION_SAMPLES, FoundForm
 from gortho.discovery.looks import NEARLY_EXACT, SAME
 from gortho.discovery.models import paired_p, squared_errors
@@ -24,7 +25,7 @@ from gortho.discovery.search import NEAR_BEST
 from gortho.discovery.settings import Settings
 from gortho.discovery.spreads import spread
 from gortho.discovery.twins import Comparison
-from gortho.discovery.verdict import MAX_UNEXPLAINED, Evidence, Verdict, judge, percent
+from gortho.discovery.verdict import MAX_UNEXPLAINED, Verdict, judge, percent
 from gortho.discovery.wider.answer import Trial, symmetry_out, wider_answer
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.claims import (
