@@ -15,7 +15,7 @@ from gortho.discovery.predictor import build_network
 from gortho.discovery.provenance import Provenance
 from gortho.discovery.spectral import spectral_form
 from gortho.discovery.verdict import NONE_RIGHT
-from gortho.formulas.values import Factor, Monomial, Term
+from gortho.formulas.terms import Factor, Monomial, Term
 from gortho.nn.framed import InFrame
 from gortho.reps import Metric, as_rep
 from gortho.samples import DataError

@@ -12,7 +12,8 @@ from gortho.discovery.page import report_data
 from gortho.discovery.wider.value import Wider
 from gortho.discovery.words import named
 from gortho.forms import set_off
-from gortho.formulas.values import Factor, Formula, Monomial, Term
+from gortho.formulas.terms import Factor, Monomial, Term
+from gortho.formulas.values import Formula
 from gortho.report.data import Peer
 from gortho.report.words import percent
 

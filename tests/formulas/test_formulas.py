@@ -385,7 +385,7 @@ def test_a_predictor_that_fails_makes_no_formula_the_law():
 
 
 def test_json_keeps_everything():
-    law = kinetic(unexplained=1e-3, predictor_unexplained=2e-3, rivals=("1 for 2",))
+    law = kinetic(unexplained=1e-3, predictor_unexplained=2e-3, twin_unexplained=2e-3, rivals=("1 for 2",))
     assert restored(json.loads(json.dumps(stored(law))), Formula) == law
     shaped = law.terms[0].shaped([]).monomials
     assert shaped == law.terms[0].monomials

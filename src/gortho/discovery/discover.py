@@ -292,8 +292,8 @@ def _discover(
         if watch is not None and not interrupted:
             watch("twins" if told.wider is None else "wider", 1.0, str(posed.out(A)))
         told = with_ruling(without_outliers(told, everything, posed), posed)
-        own = None if comparison is None or told.wider is not None else comparison.own.held_out
-        return with_formula(told, posed, form.refits, clock, own)
+        seen = () if comparison is None or told.wider is not None else (comparison.own, comparison.twin)
+        return with_formula(told, posed, form.refits, clock, *(model.held_out for model in seen))
     except KeyboardInterrupt:
         return answer(samples, posed, form, fitted, None, *given)
 

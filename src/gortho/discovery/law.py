@@ -20,8 +20,9 @@ from gortho.discovery.written import terms_of
 from gortho.forms import QuadraticForm
 from gortho.formulas import Problem
 from gortho.formulas.pencil import plainest
+from gortho.formulas.terms import Term
 from gortho.formulas.units import about, given
-from gortho.formulas.values import Formula, Term
+from gortho.formulas.values import Formula
 from gortho.reps import Scalar, Vector, as_rep
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
@@ -39,19 +40,24 @@ SEVERAL = "no formula: it is sought for one target at a time, so give the target
 
 
 def with_formula(
-    found: Discovery, posed: Posed, refits: Tensor | None, clock: Clock, own: Tensor | None = None
+    found: Discovery,
+    posed: Posed,
+    refits: Tensor | None,
+    clock: Clock,
+    own: Tensor | None = None,
+    twin: Tensor | None = None,
 ) -> Discovery:
     """The discovery with the law for y as a short formula, or with a note that there is none.
 
-    ``own`` are the predictions of the held-out samples, in the frame, that the discovery tells the error of. An
-    interruption leaves it as it was.
+    ``own`` are the predictions of the held-out samples, in the frame, that the discovery tells the error of; ``twin``
+    are those of the best model of the invariants. An interruption leaves it as it was.
     """
     symmetry = symmetry_of(found)
     if symmetry is None:
         several = found.symmetry is not None and len(as_rep(found.output).parts) > 1 and not found.classes
         return replace(found, notices=(*found.notices, SEVERAL)) if several else found
     x_unit, y_unit = (u if max(u, 1 / u) > LARGEST else 1.0 for u in posed.given.train.units)
-    problem = _problem(found, symmetry, posed, refits, (x_unit, y_unit), own)
+    problem = _problem(found, symmetry, posed, refits, (x_unit, y_unit), own, twin)
     try:
         with clock.stage("formula"):
             plain = plainest(problem)
@@ -84,6 +90,7 @@ def _problem(
     refits: Tensor | None,
     units: tuple[float, float],
     own: Tensor | None,
+    twin: Tensor | None,
 ) -> Problem:
     """What the formula is sought for, in these units of x and y."""
     weighted, parts = posed.weighted(found.provenance.errors), posed.given
@@ -109,6 +116,7 @@ def _problem(
         0 if found.wider is None else found.wider.output_space,
         logarithms=units[0] == 1.0,  # that of a unit would be one more term
         predicted=None if own is None else posed.values_out(own).numpy() / units[1],
+        twin=None if twin is None else posed.values_out(twin).numpy() / units[1],
         numbers=() if posed.numbers is None else _by_part(posed),
         axial=() if found.wider is None else found.wider.axial,
         law=_law(found, symmetry, posed, units),

@@ -28,8 +28,8 @@ from gortho.forms import QuadraticForm
 from gortho.formulas import Problem
 from gortho.formulas.find import proposals
 from gortho.formulas.network import FormulaCoefficients
+from gortho.formulas.terms import Term
 from gortho.formulas.together import Together, together
-from gortho.formulas.values import Term
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.sets import LARGE
 from gortho.samples.values import Samples
@@ -155,7 +155,9 @@ class Written:
         x = torch.stack([drawn(data.x[:, i]) for i in range(data.points)], 1)
         point, sample = (None if s is None else drawn(s) for s in (data.point_scalars, data.sample_scalars))
         y = predict(self.best.network, x, point, sample).double()
-        return replace(data, x=x, y=y, point_scalars=point, sample_scalars=sample, weights=None, noise=None)
+        return replace(
+            data, x=x, y=y, point_scalars=point, sample_scalars=sample, weights=None, noise=None, bundles=None
+        )
 
     def _exact(self, samples: Samples, A: Tensor, terms: list[Term], limit: float) -> Together | None:
         law = together(samples, A, terms) if terms else None

@@ -2,6 +2,7 @@
 
 from gortho.formulas.find import short_formula
 from gortho.formulas.problem import Problem
-from gortho.formulas.values import Factor, Formula, Monomial, Term
+from gortho.formulas.terms import Factor, Monomial, Term
+from gortho.formulas.values import Formula
 
 __all__ = ["Factor", "Formula", "Monomial", "Problem", "Term", "short_formula"]

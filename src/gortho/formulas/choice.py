@@ -10,7 +10,7 @@ import numpy as np
 from gortho.formulas.fitting import Rows, solve
 from gortho.formulas.library import Candidate
 from gortho.formulas.selection import ROUNDING, Squares, choose, prices
-from gortho.formulas.values import Monomial, Term
+from gortho.formulas.terms import Monomial, Term
 
 #: A term is left out of the choice where one sample makes up more than this share of its squares.
 RULED = 0.3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -11,13 +12,15 @@ from scipy.stats import t as student_t
 
 from gortho.formulas.choice import Choice
 from gortho.formulas.fitting import Rows, refined, slopes, solve, standard_errors
+from gortho.formulas.lacking import lacks
 from gortho.formulas.library import Candidate, library
 from gortho.formulas.problem import Problem, of_all
 from gortho.formulas.selection import Squares
 from gortho.formulas.shapes import COST as SHAPED
 from gortho.formulas.shapes import Grid
+from gortho.formulas.terms import Term
 from gortho.formulas.usual import far, robust
-from gortho.formulas.values import DIGITS, EXACT, WITHIN, Formula, Term
+from gortho.formulas.values import DIGITS, EXACT, WITHIN, Formula
 from gortho.formulas.writing import TEXT, body
 from gortho.samples.errors import numbered
 from gortho.samples.values import Samples
@@ -281,8 +284,10 @@ def _measured(problem: Problem, formula: Formula) -> Formula:
     which = problem.rows_of(2, out)
     return replace(
         formula,
+        lacking=left > DIGITS and lacks(formula, problem.rows(_whole(problem)), rows, ~out),
         unexplained=left if np.isfinite(left) else np.inf,
         predictor_unexplained=problem.unexplained(predicted[~out], kept),
+        twin_unexplained=math.nan if problem.twin is None else problem.unexplained(problem.twin[~out], kept),
         far=(int(out.sum()), len(held)),
         which=("", numbered(which) if which else ""),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gortho.formulas.values import Quantities, Term
+from gortho.formulas.terms import Quantities, Term
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gortho.formulas.values import Factor, Monomial, Quantities, Term, Weights
+from gortho.formulas.terms import Factor, Monomial, Quantities, Term, Weights
 from gortho.formulas.ways import Way
 from gortho.symmetry import Symmetry
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gortho.formulas.values import Monomial, Term, Weights
+from gortho.formulas.terms import Monomial, Term, Weights
 from gortho.reps import TensorRep
 from gortho.stored import restored
 from gortho.terms import Metric

@@ -17,7 +17,8 @@ from gortho.forms import QuadraticForm
 from gortho.formulas.find import short_formula
 from gortho.formulas.fitting import refined, solve
 from gortho.formulas.problem import Problem
-from gortho.formulas.values import Factor, Formula, Term
+from gortho.formulas.terms import Factor, Term
+from gortho.formulas.values import Formula
 from gortho.symmetry import Symmetry
 
 #: Numbers (samples times components) that t is fitted to, at most.

@@ -9,7 +9,8 @@ import numpy as np
 
 from gortho.formulas.fitting import Rows
 from gortho.formulas.library import Space, space_of
-from gortho.formulas.values import Formula, Term
+from gortho.formulas.terms import Term
+from gortho.formulas.values import Formula
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
 
@@ -20,7 +21,8 @@ class Problem:
 
     ``spread`` are symmetries that would do as well (refits), by which the form's error reaches the coefficients;
     ``widened`` is the factor that their spread is known to be too small by. ``logarithms`` may be in it or not.
-    ``predicted`` are values for the held-out samples, where those of ``predict`` have seen them. ``axial`` are the
+    ``predicted`` are values for the held-out samples, where those of ``predict`` have seen them; ``twin`` are those of
+    the best of all models of the invariants. ``axial`` are the
     places of axial vectors; ``numbers`` those of the samples among the given ones, part by part, where they are known.
     ``law`` are the terms that the predictor is made of, where it is a formula itself.
     """
@@ -36,6 +38,7 @@ class Problem:
     output_space: int = 0
     logarithms: bool = True
     predicted: np.ndarray | None = None
+    twin: np.ndarray | None = None
     axial: tuple[int, ...] = ()
     numbers: Sequence[np.ndarray] = ()
     law: tuple[Term, ...] = ()
@@ -83,5 +86,5 @@ def of_all(problem: Problem, formula: Formula) -> Formula:
     every = Samples.cat([problem.train, problem.validation, problem.held_out])
     of_weights = float(_weighted(problem.held_out)[0].mean() / _weighted(every)[0].mean())
     share = of_weights * _variance(problem.held_out) / _variance(every)
-    own, other = share * formula.unexplained, share * formula.predictor_unexplained
-    return replace(formula, unexplained=own, predictor_unexplained=other)
+    names = ("unexplained", "predictor_unexplained", "twin_unexplained")
+    return replace(formula, **{name: share * getattr(formula, name) for name in names})

@@ -11,7 +11,7 @@ import numpy as np
 from gortho.formulas.fitting import STEP, Rows
 from gortho.formulas.library import Candidate, Space, legs, scalar_products, sums_of
 from gortho.formulas.selection import SAME
-from gortho.formulas.values import Factor, Monomial, Quantities, Term
+from gortho.formulas.terms import Factor, Monomial, Quantities, Term
 
 #: Waves up to the 95th percentile of their variable: this many radians apart, this many of them.
 RADIANS, WAVES = 0.7, 28
@@ -54,8 +54,10 @@ def factors(space: Space, q: Quantities) -> Iterator[tuple[tuple[Factor, ...], i
                 yield (fall,), cost
                 if rooted:
                     yield (replace(plain, power=-0.5), fall), cost + 1
-                else:
-                    yield (replace(fall, shape=rate / middle),), cost
+                    continue
+                yield (replace(fall, shape=rate / middle),), cost
+                for sign in (-1, 1) if absolute else ():
+                    yield (replace(fall, absolute=False, shape=sign * rate / middle),), cost
         yield from arcs(replace(plain, kind="arcsin", rooted=True), np.sqrt(t), q, cost)
         for a in SHIFTS:
             for power in SHIFTED:

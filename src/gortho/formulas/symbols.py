@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from gortho.formulas.handed import way_of
-from gortho.formulas.values import FUNCTIONS, PAIRS, Factor, Formula, Term, Weights
+from gortho.formulas.terms import FUNCTIONS, PAIRS, Factor, Term, Weights
+from gortho.formulas.values import Formula
 from gortho.reps import as_rep
 
 #: Mixed terms of a form below this share of their squares are rounding.

@@ -35,12 +35,17 @@ def quality(formula: Formula) -> str:
         without = f", without {count} of {held_out} samples, which are far from both{_named(formula.which[1], count)}"
     if formula.exact:
         return f"leaves nothing of the held-out variance but rounding{without}"
-    compared = f"{own:.2g} of the held-out variance, the predictor {other:.2g}{without}"
+    compared = f"{own:.2g} of the held-out variance, the predictor {other:.2g}"
     if formula.holds:
-        return f"leaves {compared}"
+        return f"leaves {compared}{without}"
+    if formula.twin_unexplained < other:
+        compared += f", the best model of the same invariants {formula.twin_unexplained:.2g}"
+    compared += without
     kind = "an approximation only"
     if formula.broken:
         kind = "an approximation, since the form is kept only nearly"
+    elif formula.lacking:
+        kind = "an approximation: what it leaves depends on the same inner products"
     elif formula.within and formula.unexplained <= MOST_LEFT:
         kind = f"an interpolation with {formula.numbers} numbers"
     return f"{kind}: leaves {compared}"

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gortho.formulas.fitting import reshaped
 from gortho.formulas.network import columns, numbers_inside
-from gortho.formulas.values import Term
+from gortho.formulas.terms import Term
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 

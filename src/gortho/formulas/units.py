@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gortho.formulas.values import Factor, Formula, Monomial, Term
+from gortho.formulas.terms import Factor, Monomial, Term
+from gortho.formulas.values import Formula
 from gortho.symmetry import Symmetry
 
 

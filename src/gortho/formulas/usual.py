@@ -126,7 +126,7 @@ def robust(problem: Problem, once: Once, again: Again) -> Formula | None:
     if first is None or not (first.holds and (first.polynomial or first.numbers <= PLAIN)):
         starts.append(usual(problem))
     for start in starts:
-        best = _better(best, _settled(problem, start, once))
+        best = _better(best, _settled(problem, start, once, again))
     return best
 
 
@@ -139,18 +139,21 @@ def _told(problem: Problem, formula: Formula, kept: Kept) -> Formula:
     return replace(formula, left_out=kept.out, samples=count, which=(named, formula.which[1]))
 
 
-def _settled(problem: Problem, kept: Kept, once: Once) -> Formula | None:
-    """The formula of the samples that are not far from it, from a first choice of samples on."""
+def _settled(problem: Problem, kept: Kept, once: Once, again: Again) -> Formula | None:
+    """The formula of the samples that are not far from it, from a first choice of samples on.
+
+    Where terms and samples do not settle, the numbers of the last terms are fitted to the samples that are not far.
+    """
     found = None
     for _ in range(ROUNDS):
         formula = once(without(problem, kept))
         if formula is None:
-            return found
-        found, now = _told(problem, formula, kept), kept_by(problem, formula)
+            break
+        found, now = formula, kept_by(problem, formula)
         if now == kept:
-            return found
+            return _told(problem, found, kept)
         kept = now
-    return found
+    return found and _told(problem, again(without(problem, kept), found), kept)
 
 
 def _better(one: Formula | None, other: Formula | None) -> Formula | None:

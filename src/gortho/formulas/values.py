@@ -1,20 +1,22 @@
-"""`Formula`: a short law for y as a value, with error bars; its terms, their factors, and how good it is."""
+"""`Formula`: a short law for y as a value, with error bars, and how good it is."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from gortho.formulas.ways import product_of, ways_of
+from gortho.formulas.terms import Quantities, Term
 from gortho.reps import as_rep
 from gortho.symmetry import Symmetry
 
 #: A formula is the law where its held-out error is at most this many times that of the predictor …
 WITHIN = 1.25
+#: … and this many times that of the best of all models of the invariants …
+TWICE = 2.0
 #: … or this share of the variance, which is rounding …
 EXACT = 1e-10
 #: What one term leaves below this share is digits of x and y, however little more terms leave.
@@ -25,178 +27,8 @@ KNOWN = 0.05
 MOST_LEFT = 0.25
 #: One that is neither exact nor a polynomial may have this many fitted numbers: with more, it interpolates.
 NUMBERS = 4
-
-#: Functions of a number inside times t; and of all inner products of a pair of vectors.
-FUNCTIONS, PAIRS = ("exp", "sin", "cos", "arcsin"), ("angle", "area")
-
-#: A sum of the vectors of a sample, by its whole weights.
-Weights = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Factor:
-    """A function of one inner product ⟨u, v⟩, or a power of a scalar.
-
-    Attributes:
-        kind: "scalar" s^power; "power" t^power; "log" log t; "free" t^shape; "exp", "sin", "cos", "arcsin" of
-            shape · t; "angle" the angle between u and v; "area" that of their parallelogram, |u × v|.
-        left, right: the vectors u and v of t = ⟨u, v⟩.
-        power: the exponent.
-        absolute: t is |⟨u, v⟩|.
-        rooted: t is √|⟨u, v⟩|.
-        falling: t is -⟨u, v⟩: what is taken from a number, as in (1 - v²)^-0.5.
-        shape: a number that was fitted; of powers and logarithms it is added to t.
-        shape_error: half of its 95 % interval.
-        scalar: which scalar; of powers, the one whose square the shape multiplies, of arcsin, one that t is times.
-    """
-
-    kind: str
-    left: Weights = ()
-    right: Weights = ()
-    power: float = 1.0
-    absolute: bool = False
-    rooted: bool = False
-    falling: bool = False
-    shape: float | None = None
-    shape_error: float = 0.0
-    scalar: int | None = None
-
-    def value(self, inner: Callable[[Weights, Weights], Any], scalar: Any, shape: Any, of: Any = np) -> Any:
-        """Its values ``(N,)`` by inner products, the scalar and the fitted number; not finite outside its domain.
-
-        ``of`` is numpy, or torch for slopes.
-        """
-        if self.kind == "scalar":
-            return scalar**self.power
-        t = inner(self.left, self.right)
-        if self.kind in PAIRS:
-            sizes = inner(self.left, self.left) * inner(self.right, self.right)
-            if self.kind == "area":
-                return of.sqrt(
-                    of.clip(sizes - t * t, 0.0, None)
-                )  # below is rounding: it is a Gram determinant
-            return of.arccos(of.clip(t / of.sqrt(sizes), -1.0, 1.0))  # beyond is rounding: it is a cosine
-        t = of.sqrt(abs(t)) if self.rooted else abs(t) if self.absolute else t
-        t = -t if self.falling else t
-        if self.kind == "free":
-            return t**shape
-        if self.kind in FUNCTIONS:
-            return getattr(of, self.kind)(shape * t if scalar is None else shape * t * scalar)
-        if shape is not None:
-            t = t + shape * (1.0 if scalar is None else scalar * scalar)
-        return of.log(t) if self.kind == "log" else t if self.power == 1 else t**self.power
-
-
-@dataclass(frozen=True)
-class Monomial:
-    """A product of factors and vectors: ``term`` says how the output is built (`ways_of`), ``legs`` of what."""
-
-    factors: tuple[Factor, ...] = ()
-    term: int = 0
-    legs: tuple[Weights, ...] = ()
-
-
-@dataclass(frozen=True)
-class Term:
-    """A coefficient times a monomial, or times a sum of alike ones over all vectors ("each") or over "pairs" of them.
-
-    ``error`` is half of the coefficient's 95 % interval.
-    """
-
-    monomials: tuple[Monomial, ...]
-    summed: str = ""
-    coefficient: float = math.nan
-    error: float = math.nan
-
-    @property
-    def shapes(self) -> tuple[float, ...]:
-        """The fitted numbers inside, each once: those of a sum are alike."""
-        return tuple(f.shape for f in self.monomials[0].factors if f.shape is not None)
-
-    @property
-    def polynomial(self) -> bool:
-        """Whether it is a product of whole powers, none below zero."""
-        factors = [factor for monomial in self.monomials for factor in monomial.factors]
-        return all(
-            f.kind in ("power", "scalar") and f.shape is None and f.power in (1, 2, 3) for f in factors
-        )
-
-    @property
-    def logarithm(self) -> bool:
-        """Whether a logarithm is in it."""
-        return any(factor.kind == "log" for monomial in self.monomials for factor in monomial.factors)
-
-    def shaped(self, shapes: Sequence[float], errors: Sequence[float] | None = None) -> Term:
-        """The same with other numbers inside."""
-        halves = [0.0] * len(shapes) if errors is None else list(errors)
-
-        def changed(monomial: Monomial) -> Monomial:
-            given: Any = ({"shape": float(a), "shape_error": float(half)} for a, half in zip(shapes, halves))
-            factors = [f if f.shape is None else replace(f, **next(given)) for f in monomial.factors]
-            return replace(monomial, factors=tuple(factors))
-
-        return replace(self, monomials=tuple(changed(m) for m in self.monomials))
-
-
-class Quantities:
-    """The numbers that formulas are made of: inner products, scalars and products of vectors, of given samples."""
-
-    def __init__(self, x: np.ndarray, scalars: np.ndarray, symmetry: Symmetry, output: str):
-        rep = as_rep(output)
-        self.rep = rep.parts[0]
-        self.ways = ways_of(self.rep, symmetry.form.n, symmetry.form.signature.zero > 0)
-        self.scalars = scalars
-        origin = symmetry.origin
-        moved = np.asarray(x, float) - (0.0 if origin is None else origin.numpy())
-        if symmetry.linked:
-            moved = np.einsum("zia,iba->zib", moved, symmetry.frames.numpy())
-        fixed = np.broadcast_to(symmetry.directions.numpy(), (len(x), *symmetry.directions.shape))
-        self.vectors = np.concatenate([moved, fixed], 1)
-        forms = [_filled(form.matrix.numpy(), symmetry.n) for form in symmetry.forms]
-        spaces = [*(symmetry.apart or [0] * x.shape[1]), *[0] * len(symmetry.directions)]
-        self.A = forms[0]
-        self.lowered = np.stack([self.vectors[:, i] @ forms[s] for i, s in enumerate(spaces)], 1)
-        self.gram = np.einsum("zin,zjn->zij", self.lowered, self.vectors)
-        self._inners: dict[tuple[Weights, Weights], np.ndarray] = {}
-        self._tensors: dict[tuple[int, tuple[Weights, ...]], np.ndarray] = {}
-
-    def inner(self, left: Weights, right: Weights) -> np.ndarray:
-        """⟨u, v⟩ of two sums of vectors ``(N,)``."""
-        if (left, right) not in self._inners:
-            value = np.einsum("zij,i,j->z", self.gram, np.array(left, float), np.array(right, float))
-            self._inners[left, right] = value
-        return self._inners[left, right]
-
-    def tensor(self, term: int, legs: tuple[Weights, ...]) -> np.ndarray:
-        """The product of vectors, metric and ε ``(N, components)``."""
-        if (term, legs) not in self._tensors:
-            chosen = [np.array(weights, float) for weights in legs]
-            vectors, lowered = (
-                [np.einsum("zin,i->zn", of, w) for w in chosen] for of in (self.vectors, self.lowered)
-            )
-            value = product_of(self.ways[term], self.rep, vectors, lowered, self.A)
-            self._tensors[term, legs] = np.broadcast_to(value, (len(self.vectors), value.shape[1]))
-        return self._tensors[term, legs]
-
-    def factor(self, factor: Factor) -> np.ndarray:
-        """The values of a factor ``(N,)``."""
-        scalar = None if factor.scalar is None else self.scalars[:, factor.scalar]
-        return np.asarray(factor.value(self.inner, scalar, factor.shape))
-
-    def column(self, term: Term) -> np.ndarray:
-        """The values of a term without its coefficient ``(N, components)``."""
-        total: Any = 0.0
-        for monomial in term.monomials:
-            value = self.tensor(monomial.term, monomial.legs)
-            for factor in monomial.factors:
-                value = value * self.factor(factor)[:, None]
-            total = total + value
-        return np.asarray(total)
-
-
-def _filled(A: np.ndarray, n: int) -> np.ndarray:
-    """A form of vectors that are filled up with zeros to n components."""
-    return np.pad(A, (0, n - len(A)))
+#: So many terms that make up one function of a square are an interpolation, unless they are a polynomial.
+PIECES = 3
 
 
 @dataclass(frozen=True)
@@ -211,10 +43,12 @@ class Formula:
         vectors, scalars, coordinates: the names.
         unexplained: what it leaves of the variance of held-out samples.
         predictor_unexplained: what the predictor leaves of the same.
+        twin_unexplained: what the best of all models of the invariants leaves, where it is known.
         rivals: terms that do as well in place of one, as far as these samples tell: "log⟨x,x⟩ for √⟨x,x⟩".
         left_out, samples: of so many samples that it could be fitted to, those that are far from it do not count.
         far: of so many held-out samples, those far from formula and predictor are not in the two shares.
         form_halves: half 95 % intervals of the form's entries, where they are known.
+        lacking: whether what it leaves over is a function of the same inner products and scalars.
         broken: whether the symmetry is known to be kept only nearly, so that no law can be written with it.
         which: where those that were left out of the fit, and of the shares, stand; "" where that is not known.
 
@@ -236,6 +70,7 @@ class Formula:
     coordinates: tuple[str, ...] = ()
     unexplained: float = math.nan
     predictor_unexplained: float = math.nan
+    twin_unexplained: float = math.nan
     rivals: tuple[str, ...] = field(default=())
     left_out: int = 0
     samples: int = 0
@@ -243,14 +78,17 @@ class Formula:
     which: tuple[str, str] = ("", "")
     form_halves: tuple[tuple[float, ...], ...] = ()
     broken: bool = False
+    lacking: bool = False
 
     @property
     def within(self) -> bool:
         """Whether its error is that of the predictor, within a factor (`WITHIN`), or rounding.
 
-        A predictor that is no better than the mean is no measure.
+        A predictor that is no better than the mean is no measure. Nor does a formula hold where another model of the
+        same invariants is far better (`TWICE`).
         """
         good = WITHIN * self.predictor_unexplained if self.predictor_unexplained < 1 else 0.0
+        good = min(good, math.inf if math.isnan(self.twin_unexplained) else TWICE * self.twin_unexplained)
         return self.unexplained <= max(good, DIGITS if len(self.terms) == 1 else EXACT)
 
     @property
@@ -286,8 +124,22 @@ class Formula:
     @property
     def holds(self) -> bool:
         """Whether it may be called the law: as good as a good predictor, and exact, a polynomial, or of few numbers."""
-        short = self.exact or self.polynomial or self.numbers <= NUMBERS
-        return self.within and self.unexplained <= MOST_LEFT and short and not self.broken
+        short = self.exact or self.polynomial or (self.numbers <= NUMBERS and not self.pieced)
+        return self.within and self.unexplained <= MOST_LEFT and short and not (self.broken or self.lacking)
+
+    @property
+    def pieced(self) -> bool:
+        """Whether three terms or more make up one function of a square: an interpolation, if they are no polynomial."""
+        seen: Counter[Any] = Counter()
+        for term in self.terms:
+            first = term.monomials[0]
+            scalars = tuple(f for f in first.factors if f.kind == "scalar")
+            squares = tuple((f.left, f.right) for f in first.factors if f.kind != "scalar")
+            seen[(first.term, first.legs, scalars), squares] += 1
+        # A constant, or what stands for one, is part of each of these functions.
+        return any(
+            count + seen[beside, ()] >= PIECES for (beside, squares), count in [*seen.items()] if squares
+        )
 
     @property
     def points(self) -> int:

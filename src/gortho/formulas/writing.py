@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from gortho.forms import WORD, number, set_off
 from gortho.formulas.handed import volume, way_of
-from gortho.formulas.values import FUNCTIONS, PAIRS, Factor, Formula, Monomial, Term, Weights
+from gortho.formulas.terms import FUNCTIONS, PAIRS, Factor, Monomial, Term, Weights
+from gortho.formulas.values import Formula
 
 #: Names that LaTeX knows as letters.
 GREEK = re.compile(
