@@ -169,8 +169,10 @@ def _trials(
     trials: list[Trial] = []
     limit = FAR_WORSE * plain.free.validation + NEARLY_EXACT * parts.validation.variance
     for end in [end for end in ends if end.error <= limit][:TESTED]:
-        earlier = [*failed, *trials]
-        if earlier and (end.error >= earlier[0].end.error or clock.over()):
+        # A claim that explains everything and is open does not speak against others, as an origin far away, which is
+        # nearly a direction, does not speak against that.
+        refuted = [t for t in (*failed, *trials) if not _explains(t, tolerance)]
+        if (refuted and end.error >= refuted[0].end.error) or ((failed or trials) and clock.over()):
             continue  # no better than what has failed
         trial = tried(end, before, posed, parts, plain, settings, seed, clock, tolerance)
         if _about_zero(trial, parts.train.n):
@@ -197,11 +199,13 @@ def cut_short(found: Discovery, clock: Clock) -> Discovery:
 
 def _left_open(trials: list[Trial], tolerance: float) -> Trial | None:
     """The first wider symmetry that explains all that free models do, but is not pinned down, if there is one."""
-    for trial in trials:
-        broken = trial.evidence.broken
-        if trial.verdict is Verdict.UNDERDETERMINED and (broken is None or broken.gain <= tolerance):
-            return trial
-    return None
+    return next((trial for trial in trials if _explains(trial, tolerance)), None)
+
+
+def _explains(trial: Trial, tolerance: float) -> bool:
+    """Whether it explains all that free models do, but is not pinned down."""
+    broken = trial.evidence.broken
+    return trial.verdict is Verdict.UNDERDETERMINED and (broken is None or broken.gain <= tolerance)
 
 
 def _searched(
