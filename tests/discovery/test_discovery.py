@@ -349,7 +349,7 @@ def test_hopeless_data_is_told_at_once(x, y, word):
 
 def test_bad_input_names_value_and_fix():
     x = normal(100, 3)
-    with pytest.raises(DataError, match="vector outputs"):
+    with pytest.raises(DataError, match="output='vector'"):
         gortho.discover(x, x[:, 0], "vector")
     bad = x.clone()
     bad[7, 1] = float("nan")
