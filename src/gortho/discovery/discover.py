@@ -44,7 +44,8 @@ from gortho.forms import QuadraticForm
 from gortho.progress import watched
 from gortho.reps import Rep
 from gortho.samples.called import Labels
-from gortho.samples.door import as_names, enter, frame_columns, hopeless
+from gortho.samples.door import as_names, enter, hopeless
+from gortho.samples.named import frame_columns, scalar_columns
 from gortho.samples.spaces import are_spaces, coordinates_of, side_by_side, with_coordinates
 from gortho.samples.values import Samples
 from gortho.training.checkpoints import Ended
@@ -169,14 +170,15 @@ def discover(
             found = discover_several(
                 samples, asked, dims, kinds, settings or Settings(), seed, clock, notices, tolerance
             )
-        return with_reach(found, samples)
+        return replace(with_reach(found, samples), scalar_columns=scalar_columns(scalars))
     kind = Errors.ABSOLUTE if samples.classes else as_errors(errors)  # labels are right or wrong
     with one_thread(), watched(watch) as watch:
         posed = Posed.of(samples, seed, known, whole=len(samples) == len(X))
         found = _discover(
             samples, posed, kind, settings or Settings(), seed, clock, watch, notices, tolerance, asked
         )
-    return replace(with_reach(found, samples), columns=frame_columns(X))
+    from_tables: dict[str, Any] = {"columns": frame_columns(X), "scalar_columns": scalar_columns(scalars)}
+    return replace(with_reach(found, samples), **from_tables)
 
 
 def _until_interrupted(find: Callable[[Posed], FoundForm], posed: Posed) -> tuple[FoundForm, bool]:
