@@ -139,6 +139,7 @@ def discover(
         kinds, each = coordinates_of(as_names(names, columns) or [], spaces, dims)
         names, labels = kinds[dims.index(max(dims))], with_coordinates(Labels.of(labels, y, scalars), each)
     limits = allowed(time_budget, max_samples, seed, read=None if known is None else len(X))
+    clock.limited = limits.rows(0) < (len(X) if known is None else known.rows)
     samples, notices = enter(
         X,
         y,
