@@ -30,7 +30,7 @@ from gortho.reps import Rep
 from gortho.samples import DataError, Frame, Samples, check_inputs
 from gortho.samples.checks import weights_of
 from gortho.samples.door import enter, hopeless, split_scalars
-from gortho.samples.named import check_rows, scalar_columns
+from gortho.samples.named import check_counts, check_rows, scalar_columns
 from gortho.scaling import check_scaling
 from gortho.symmetry import Symmetry
 from gortho.training import fit, predict
@@ -293,4 +293,7 @@ class Estimator(BaseEstimator):
         table, n = self._flat(X)
         if n != self.symmetry_.n or not self.set_like:
             table = validate_data(self, table, reset=False, dtype=np.float64)
-        return predict(self.network_, *self._inputs(table, self.symmetry_.n, scalars)).numpy()
+        x, *given = self._inputs(table, self.symmetry_.n, scalars)
+        counts = self.network_.point_scalars, self.network_.sample_scalars
+        check_counts(given, counts, self.scalar_names_)
+        return predict(self.network_, x, *given).numpy()

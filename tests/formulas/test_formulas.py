@@ -247,6 +247,21 @@ def test_two_bodies_and_an_indefinite_form():
     assert str(root) == "y = 1.00 √|⟨x1-x2,x1-x2⟩|"
 
 
+@pytest.mark.parametrize(
+    ("law", "expected"),
+    [
+        (lambda m, k, q: m**2 * k * q, "y = 1.00 m² k ⟨x,x⟩"),
+        (lambda m, k, q: q / m**2, "y = 1.00 m^-2 ⟨x,x⟩"),
+        (lambda m, k, q: 2 * k**3 * q, "y = 2.00 k³ ⟨x,x⟩"),
+    ],
+)
+def test_products_of_powers_of_scalars(law, expected):
+    x, s = vectors(7, 300, 1, 3), np.random.default_rng(8).uniform(1, 3, size=(300, 2))
+    y = law(*s.T, squares(x[:, 0], EUCLID))
+    found = short_formula(problem(x, y, EUCLID, sample=s, labels=Labels(scalars=("m", "k"))))
+    assert str(found) == expected and found.exact
+
+
 def test_sums_over_points():
     x, m = vectors(9, 300, 4, 3), 1 + vectors(10, 300, 4, 1) ** 2
     y = 0.5 * (m[..., 0] * squares(x, EUCLID)).sum(1)

@@ -80,3 +80,29 @@ def test_rows_are_compared_where_x_is_an_array():
     with pytest.raises(DataError, match=r"y and scalars\['sample'\] have the same labels"):
         enter(X, y, scalars={"sample": other_order(table)})
     check_rows(X=pd.DataFrame(X, index=range(1000, 1120)), y=y, scalars=None)  # other labels tell nothing
+
+
+def test_what_is_wrong_with_scalars_is_said_by_argument_and_column(found):
+    X, table, _ = samples()
+    absent, text = table.astype(object), table.astype(object)
+    absent.loc[3, "k"], text.loc[4, "m"] = np.nan, "a"
+    one = table.to_numpy()[:, :1]
+    for given, message in (
+        (None, r"made with 2 scalars for each sample \('m', 'k'\), and none is given: give them by scalars="),
+        (one, r"2 scalars for each sample \('m', 'k'\), and 1 is given"),
+        (table[:10], "X has 120 rows and scalars has 10"),
+        (absent.astype(float), "scalars holds NaN .* row 3, column 'k'"),
+        (text, "scalars holds 'a' in row 4, column 'm'"),
+    ):
+        with pytest.raises(DataError, match=message):
+            found.predict(X, scalars=given)
+    with pytest.raises(DataError, match="column 'k'"):
+        enter(X, table.m, scalars={"sample": absent.astype(float)})
+
+
+@pytest.mark.filterwarnings("error")
+def test_arrays_that_are_read_only(found):
+    X, table, _ = samples()
+    expected, values = found.predict(X, table), table.to_numpy().copy()
+    values.flags.writeable = X.flags.writeable = False
+    assert np.array_equal(found.predict(X, values), expected)

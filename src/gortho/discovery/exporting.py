@@ -16,7 +16,7 @@ from gortho.nn.framed import InFrame
 from gortho.reps import Scalar, as_rep
 from gortho.samples.called import Labels
 from gortho.samples.door import as_tuples, by_name, split_scalars
-from gortho.samples.named import check_rows, scalars_by_name
+from gortho.samples.named import check_lengths, check_rows, scalars_by_name
 
 #: What predictors are written to.
 SUFFIXES = (".pt2", ".onnx")
@@ -101,6 +101,7 @@ def invariants(found: Any, X: Any, scalars: Any = None) -> pd.DataFrame:
     table = {f"q{i + 1}{j + 1}" if len(pairs) > 1 else "q": gram[:, i, j] for i, j in pairs}
     scalars = scalars_by_name(scalars, found.scalar_columns)
     given = split_scalars(scalars, x.shape[1])
+    check_lengths(given, len(x))
     counts = [0 if s is None else s.shape[-1] for s in given]
     made = [int(found.network_options.get(name, 0)) for name in ("point_scalars", "sample_scalars")]
     if counts != made:

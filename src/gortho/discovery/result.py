@@ -27,7 +27,7 @@ from gortho.nn.framed import InFrame
 from gortho.report.data import Peer
 from gortho.report.words import spoken
 from gortho.samples.door import as_tuples, by_name, split_scalars
-from gortho.samples.named import check_rows
+from gortho.samples.named import check_counts, check_lengths, check_rows
 from gortho.samples.spaces import are_spaces, side_by_side
 from gortho.samples.values import Samples
 from gortho.skew import SkewForm
@@ -220,9 +220,10 @@ class Discovery:
         check_rows(X=X, scalars=scalars)
         X = side_by_side(X)[0] if are_spaces(X) else X
         points = as_tuples(by_name(X, self.names, self.columns, net.points))
-        return points, *split_scalars(
-            scalars, points.shape[1] if points.ndim == 3 else 1, self.scalar_columns
-        )
+        given = split_scalars(scalars, points.shape[1] if points.ndim == 3 else 1, self.scalar_columns)
+        check_lengths(given, len(points))
+        check_counts(given, (net.point_scalars, net.sample_scalars), self.scalar_columns)
+        return points, *given
 
     def _values(self, X: Any, scalars: Any) -> np.ndarray:
         net = self._network(stacklevel=4)

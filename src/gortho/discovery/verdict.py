@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gortho.discovery.bent import MORE_DIRECTIONS, ONE_SIDED, TOLD_APART
-from gortho.discovery.defect import NOTABLE_GAIN, Defect, Noise, class_defect, contradicted, defect
+from gortho.discovery.defect import NOTABLE_GAIN, ROUNDING, Defect, Noise, class_defect, contradicted, defect
 from gortho.discovery.twins import RULED_BY_FEW, Measured
 
 #: A law that is broken by more than this share of its variance does not keep the form (the user's ``tolerance``).
@@ -133,7 +133,7 @@ class Evidence:
     def doubtful(self, tolerance: float) -> bool:
         """Whether models of the coordinates may be notably better, though not beyond doubt."""
         m = self.typical
-        notable = m.gain > max(tolerance, NOTABLE_GAIN * m.unexplained)
+        notable = m.gain > max(tolerance, ROUNDING, NOTABLE_GAIN * m.unexplained)
         return self.broken is None and notable and m.p < DOUBT and not self.classes
 
     def spoiled(self, tolerance: float) -> bool:
@@ -142,7 +142,7 @@ class Evidence:
         If twins explain nearly all other samples, the predictor fails at the edge of the data, not the form.
         """
         m = self.everyone
-        better = m.gain > max(tolerance, CLEAR_GAIN * m.unexplained) and not self.classes
+        better = m.gain > max(tolerance, ROUNDING, CLEAR_GAIN * m.unexplained) and not self.classes
         return self.few_rule and better and self.others.unexplained > tolerance
 
     @property

@@ -13,11 +13,26 @@ from torch import Tensor
 
 from gortho.reps import DirectSum, Rep, Scalar, as_rep
 from gortho.samples.called import Labels
-from gortho.samples.checks import as_array, as_float64, check_samples, errors_of, variable_names, weights_of
+from gortho.samples.checks import (
+    as_array,
+    as_float64,
+    check_finite,
+    check_samples,
+    errors_of,
+    variable_names,
+    weights_of,
+)
 from gortho.samples.errors import DataError, missing
 from gortho.samples.frame import RANK_TOLERANCE
 from gortho.samples.labels import as_labels
-from gortho.samples.named import Columns, check_rows, frame_columns, scalars_by_name, told_columns
+from gortho.samples.named import (
+    Columns,
+    check_lengths,
+    check_rows,
+    frame_columns,
+    scalars_by_name,
+    told_columns,
+)
 from gortho.samples.sampling import Limits
 from gortho.samples.values import Samples
 
@@ -91,11 +106,11 @@ def split_scalars(scalars: Any, points: int, columns: Columns = MappingProxyType
         unknown = sorted(set(given) - {"point", "sample"})
         raise DataError(f"scalars has keys {unknown}: use 'point' and 'sample'")
     if scalars is not None and not isinstance(scalars, dict):
-        array = as_float64(scalars, "scalars")
+        array = _numbers(scalars, "scalars")
         per_point = array.ndim == 3 or (array.ndim == 2 and points > 1 and array.shape[1] == points)
         given = {"point" if per_point else "sample": array}
     point, sample = (
-        None if given.get(of) is None else as_float64(given[of], f"scalars of {of}s")
+        None if given.get(of) is None else _numbers(given[of], f"scalars[{of!r}]")
         for of in ("point", "sample")
     )
     if point is not None and point.ndim == 2:
@@ -105,10 +120,19 @@ def split_scalars(scalars: Any, points: int, columns: Columns = MappingProxyType
     return point, sample
 
 
+def _numbers(table: Any, what: str) -> np.ndarray:
+    """A table as finite numbers, or an error that names the column."""
+    names = frame_columns(table)
+    array = as_float64(table, what, names)
+    check_finite(what, array, "row {}".format, names)
+    return array
+
+
 def flat_scalars(X: Any, scalars: Any, shape: tuple[int, ...], names: tuple[str, ...]) -> np.ndarray:
     """All scalars of samples X of this shape, those of the points first, as ``(N, s)``; of data frames by name."""
     check_rows(X=X, scalars=scalars)
     given = split_scalars(scalars, shape[1], told_columns(names))
+    check_lengths(given, shape[0])
     flat = [part.reshape(shape[0], -1) for part in given if part is not None]
     return np.concatenate(flat, 1) if flat else np.zeros((shape[0], 0))
 

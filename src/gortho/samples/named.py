@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gortho.samples.errors import DataError, missing
+from gortho.samples.errors import DataError, listed, missing
 
 #: Names that scalars get in a formula if they have none.
 PLAIN = re.compile(r"[sc](\d+(_\d+)?)?")
@@ -57,6 +57,30 @@ def _selected(table: Any, names: tuple[str, ...]) -> Any:
     if repeated:
         raise DataError(f"scalars have {repeated[0]!r} more than once: rename the columns")
     return table.iloc[:, [given.index(name) for name in names]]
+
+
+def check_counts(given: Sequence[Any], counts: Sequence[int], columns: Columns) -> None:
+    """Refuse scalars of points and of samples that are not as many as a predictor was made with."""
+    for of, array, count in zip(("point", "sample"), given, counts):
+        got = 0 if array is None else array.shape[-1]
+        if got != count:
+            names = columns.get(of) or columns.get("", ())
+            told = f" ({listed(names)})" if names and count else ""
+            raise DataError(
+                f"the run was made with {count or 'no'} scalar{'s' * (count != 1)} for each {of}{told}, and "
+                f"{got or 'none'} {'are' if got > 1 else 'is'} given: "
+                + ("give them by scalars=" if count else "leave out scalars")
+            )
+
+
+def check_lengths(given: Sequence[Any], rows: int) -> None:
+    """Refuse scalars that have not one row for each sample."""
+    for array in given:
+        if array is not None and len(array) != rows:
+            raise DataError(
+                f"X has {rows} row{'s' * (rows != 1)} and scalars has {len(array)}: they must have one row per sample "
+                "each"
+            )
 
 
 def check_rows(**tables: Any) -> None:
