@@ -39,7 +39,7 @@ def as_tensor(value: Any, what: str, *, integers: bool = False) -> Tensor:
         if isinstance(value, (list, tuple, int, float)):  # Python numbers are doubles
             array = array.astype(np.float64)
         tensor = torch.as_tensor(
-            np.require(array, requirements="CW")
+            np.require(array, requirements=["C", "W"])
         )  # torch warns of arrays that are read-only
     if tensor.dtype in FLOATS:
         return tensor

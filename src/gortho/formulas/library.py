@@ -154,8 +154,8 @@ def scalar_products(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
 
 def longer_products(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
     """Products of powers of scalars that `scalar_products` has not, such as s² t, s³ and 1/s², with their costs."""
-    shorter, found = scalar_products(space), []
-    s = [parts[0] for parts, cost in shorter if cost == 1]
+    found: list[tuple[tuple[Factor, ...], int]] = []
+    s = [parts[0] for parts, cost in scalar_products(space) if cost == 1]
     for f in s:
         powers = (-2.0, 3.0) if f.scalar in space.nonzero else (3.0,)
         found += [((replace(f, power=p),), 3) for p in powers]

@@ -101,13 +101,9 @@ def _unit(x: np.ndarray) -> float:
 
 def _times(found: LevelForm, unit: float) -> LevelForm:
     """The quadric of points that are so many times larger."""
-    parts: dict[str, Any] = {name: getattr(found, name) for name in ("centre", "centre_errors", "points")}
-    return replace(
-        found,
-        level=found.level * unit**2,
-        level_error=found.level_error * unit**2,
-        **{name: None if part is None else part * unit for name, part in parts.items()},
-    )
+    lengths = {name: getattr(found, name) for name in ("centre", "centre_errors", "points")}
+    larger: dict[str, Any] = {name: None if part is None else part * unit for name, part in lengths.items()}
+    return replace(found, level=found.level * unit**2, level_error=found.level_error * unit**2, **larger)
 
 
 def _column_errors(x_error: Any, n: int) -> np.ndarray | None:
