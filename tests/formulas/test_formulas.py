@@ -262,6 +262,18 @@ def test_products_of_powers_of_scalars(law, expected):
     assert str(found) == expected and found.exact
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_a_sum_that_neighbours_lie_on_one_side_of_is_no_law(noise):
+    x, s = vectors(7, 300, 1, 3), np.random.default_rng(8).uniform(1, 3, size=(300, 2))
+    y = s[:, 0] ** 2.5 * s[:, 1] * squares(x[:, 0], EUCLID)
+    made = noise * vectors(9, 300) * y.std()
+    found = short_formula(
+        problem(x, y, EUCLID, noise=made, sample=s, predictor=0.05, labels=Labels(scalars=("m", "k")))
+    )
+    assert found.sided == (noise == 0) and (" = " in str(found)) == (noise > 0)
+    assert ("an approximation, since samples that are alike" in found.lines()[1]) == (noise == 0)
+
+
 def test_sums_over_points():
     x, m = vectors(9, 300, 4, 3), 1 + vectors(10, 300, 4, 1) ** 2
     y = 0.5 * (m[..., 0] * squares(x, EUCLID)).sum(1)

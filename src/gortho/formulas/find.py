@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student_t
 
+from gortho.formulas.alike import sided
 from gortho.formulas.choice import Choice
 from gortho.formulas.fitting import Rows, refined, slopes, solve, standard_errors
 from gortho.formulas.library import Candidate, library
@@ -55,7 +56,11 @@ def short_formula(problem: Problem) -> Formula | None:
     """
     with np.errstate(all="ignore"):
         formula = robust(problem, _short_formula, _again)
-    return of_all(problem, formula) if formula is not None and told_from_zero(formula) else None
+    if formula is None or not told_from_zero(formula):
+        return None
+    return of_all(
+        problem, replace(formula, sided=sided(formula, problem.rows(_whole(problem).rows(slice(0, CHOICE)))))
+    )
 
 
 def told_from_zero(formula: Formula) -> bool:

@@ -41,6 +41,8 @@ def quality(formula: Formula) -> str:
     kind = "an approximation only"
     if formula.broken:
         kind = "an approximation, since the form is kept only nearly"
+    elif formula.sided:
+        kind = "an approximation, since samples that are alike lie on the same side of it"
     elif formula.within and formula.unexplained <= MOST_LEFT:
         kind = f"an interpolation with {formula.numbers} numbers"
     return f"{kind}: leaves {compared}"

@@ -216,7 +216,7 @@ class Formula:
         left_out, samples: of so many samples that it could be fitted to, those that are far from it do not count.
         far: of so many held-out samples, those far from formula and predictor are not in the two shares.
         form_halves: half 95 % intervals of the form's entries, where they are known.
-        broken: whether the symmetry is known to be kept only nearly, so that no law can be written with it.
+        broken, sided: whether the symmetry is kept only nearly; whether samples alike lie on one side of the formula.
         which: where those that were left out of the fit, and of the shares, stand; "" where that is not known.
 
     >>> from gortho import QuadraticForm
@@ -244,6 +244,7 @@ class Formula:
     which: tuple[str, str] = ("", "")
     form_halves: tuple[tuple[float, ...], ...] = ()
     broken: bool = False
+    sided: bool = False
 
     @property
     def within(self) -> bool:
@@ -288,7 +289,7 @@ class Formula:
     def holds(self) -> bool:
         """Whether it may be called the law: as good as a good predictor, and exact, a polynomial, or of few numbers."""
         short = self.exact or self.polynomial or self.numbers <= NUMBERS
-        return self.within and self.unexplained <= MOST_LEFT and short and not self.broken
+        return self.within and self.unexplained <= MOST_LEFT and short and not (self.broken or self.sided)
 
     @property
     def points(self) -> int:
