@@ -545,3 +545,10 @@ def test_names_of_symmetries_are_read_and_others_refused():
     assert handed.fit(x, y).score(x, y) > 0.99
     with pytest.raises(ValueError, match=r"form = 'round'.*SO\(3\)"):
         EquivariantRegressor("vector", "round").fit(x, y)
+
+
+def test_arrays_in_reverse():
+    x, q = X[:, 0], (X[:, 0] ** 2).sum(1)
+    model = EquivariantRegressor(form="euclidean", **SMALL).fit(x[::-1], q[::-1])
+    copied = EquivariantRegressor(form="euclidean", **SMALL).fit(x[::-1].copy(), q[::-1].copy())
+    assert np.array_equal(model.predict(x), copied.predict(x))

@@ -167,3 +167,22 @@ def test_bad_input_is_named_with_the_fix():
             keeps(*arguments)
     with pytest.raises(ValueError, match="2 names"):
         keeps(lambda x: x[:, 0], X, names=["a", "b"])
+
+
+@pytest.mark.parametrize("N", [1, 5, 28])
+def test_a_function_at_few_points_tells_nothing(N):
+    with pytest.raises(ValueError, match="too few: 3 coordinates need 29 values"):
+        keeps(lambda x: x.square().sum(1), draw(N, 3, seed=8))
+    assert keeps(lambda x: x.square().sum(1), draw(29, 3, seed=8)).algebra.count == 3
+
+
+def test_what_is_no_differentiable_function_is_refused():
+    from sklearn.linear_model import LinearRegression
+
+    x = draw(60, 3, seed=9)
+    model = LinearRegression().fit(x.numpy(), x.square().sum(1).numpy())
+    for law in (model.predict, lambda z: torch.as_tensor(model.predict(z.detach().numpy()))):
+        with pytest.raises(ValueError, match="give a differentiable torch function"):
+            keeps(law, x)
+    with pytest.raises(ValueError, match=r"not finite in [0-9]+ of 60 samples"):
+        keeps(lambda z: z[:, 0].log(), x)

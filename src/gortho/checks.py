@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 
 FLOATS = (torch.float32, torch.float64)
+#: What to do about a matrix with other entries.
+NUMBERS = "give finite numbers"
 
 
 def as_tensor(value: Any, what: str, *, integers: bool = False) -> Tensor:
@@ -36,7 +38,9 @@ def as_tensor(value: Any, what: str, *, integers: bool = False) -> Tensor:
             raise TypeError(f"{what} has dtype {array.dtype}: give real numbers (float32 or float64)")
         if isinstance(value, (list, tuple, int, float)):  # Python numbers are doubles
             array = array.astype(np.float64)
-        tensor = torch.as_tensor(np.ascontiguousarray(array))
+        tensor = torch.as_tensor(
+            np.require(array, requirements=["C", "W"])
+        )  # torch warns of arrays that are read-only
     if tensor.dtype in FLOATS:
         return tensor
     if tensor.dtype in (torch.float16, torch.bfloat16):
@@ -50,15 +54,14 @@ def as_tensor(value: Any, what: str, *, integers: bool = False) -> Tensor:
     return tensor.double()
 
 
-def require_finite(tensor: Tensor, what: str) -> None:
+def require_finite(tensor: Tensor, what: str, fix: str = "drop or repair these samples") -> None:
     """Refuse NaN and infinity, with their number and the place of the first."""
     bad = ~torch.isfinite(tensor)
     if bool(bad.any()):
         where = tuple(int(i) for i in bad.nonzero()[0])
         value = tensor[where].item()
         raise ValueError(
-            f"{what} holds {int(bad.sum())} value(s) that are not finite, the first is {value} at index {where}: "
-            "drop or repair these samples"
+            f"{what} holds {int(bad.sum())} value(s) that are not finite, the first is {value} at index {where}: {fix}"
         )
 
 
@@ -90,7 +93,7 @@ def square(g: Any, what: str, n: int | None = None) -> Tensor:
         raise ValueError(f"{what} has shape {tuple(tensor.shape)}, expected {expected}")
     if 0 in tensor.shape:
         raise ValueError(f"{what} is empty, shape {tuple(tensor.shape)}: give at least one 1x1 matrix")
-    require_finite(tensor, what)
+    require_finite(tensor, what, NUMBERS)
     return tensor
 
 
@@ -99,7 +102,7 @@ def symmetric(A: Any) -> Tensor:
     raw = as_tensor(A, "A", integers=True)
     if raw.ndim != 2 or raw.shape[0] != raw.shape[1] or raw.shape[0] == 0:
         raise ValueError(f"A has shape {tuple(raw.shape)}: a quadratic form needs one square matrix (n, n)")
-    require_finite(raw, "A")
+    require_finite(raw, "A", NUMBERS)
     # Asymmetry is judged in the precision in which the matrix was made.
     rounding = 1e-5 if raw.dtype == torch.float32 else 1e-9
     matrix = raw.detach().to("cpu", torch.float64)

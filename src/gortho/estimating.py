@@ -30,6 +30,7 @@ from gortho.reps import Rep
 from gortho.samples import DataError, Frame, Samples, check_inputs
 from gortho.samples.checks import weights_of
 from gortho.samples.door import enter, hopeless, split_scalars
+from gortho.samples.named import check_counts, check_rows, scalar_columns
 from gortho.scaling import check_scaling
 from gortho.symmetry import Symmetry
 from gortho.training import fit, predict
@@ -52,6 +53,7 @@ class Estimator(BaseEstimator):
     network_: EquivariantNet | InFrame
     history_: History
     n_features_in_: int
+    scalar_names_: dict[str, tuple[str, ...]]
     #: How scikit-learn shall check y.
     _checks: ClassVar[dict[str, Any]]
 
@@ -108,6 +110,8 @@ class Estimator(BaseEstimator):
         """Check training data and hyperparameters; samples without those of weight zero, and the seed."""
         if self.effort not in ("full", "quick"):
             raise ValueError(f"effort = {self.effort!r}: choose 'full' or 'quick'")
+        check_rows(X=X, y=y, sample_weight=sample_weight, scalars=scalars)
+        self.scalar_names_ = scalar_columns(scalars)
         X, n = self._flat(X)
         table, y = validate_data(
             self,
@@ -173,7 +177,7 @@ class Estimator(BaseEstimator):
         if table.shape[1] % n:
             raise DataError(f"X has {table.shape[1]} columns, which are not whole vectors of {n} components")
         tuples = table.reshape(len(table), -1, n)
-        read = check_inputs(tuples, *split_scalars(scalars, tuples.shape[1]))
+        read = check_inputs(tuples, *split_scalars(scalars, tuples.shape[1], self.scalar_names_))
         return [None if part is None else torch.as_tensor(part.copy()) for part in read]
 
     def _targets(self, y: np.ndarray, n: int) -> tuple[Tensor, Rep]:
@@ -280,7 +284,11 @@ class Estimator(BaseEstimator):
     def _raw(self, X: Any, scalars: Any) -> np.ndarray:
         """The network's output for new data; a set may have another number of points than in training."""
         check_is_fitted(self)
+        check_rows(X=X, scalars=scalars)
         table, n = self._flat(X)
         if n != self.symmetry_.n or not self.set_like:
             table = validate_data(self, table, reset=False, dtype=np.float64)
-        return predict(self.network_, *self._inputs(table, self.symmetry_.n, scalars)).numpy()
+        x, *given = self._inputs(table, self.symmetry_.n, scalars)
+        counts = self.network_.point_scalars, self.network_.sample_scalars
+        check_counts(given, counts, self.scalar_names_)
+        return predict(self.network_, x, *given).numpy()

@@ -127,7 +127,7 @@ class EquivariantRegressor(RegressorMixin, Estimator):
     def _targets(self, y: np.ndarray, n: int) -> tuple[Tensor, Rep]:
         self._shape = y.shape[1:]
         y, rep = as_targets(y, self.output, n)
-        return torch.tensor(y), rep
+        return torch.tensor(y.copy()), rep  # torch takes no negative strides
 
     def _simpler(
         self, net: EquivariantNet, form: QuadraticForm, samples: Samples, seed: int

@@ -9,6 +9,7 @@ shows what a law without a form preserves instead.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +41,9 @@ MAX_UNEXPLAINED = 0.05
 MAX_SAMPLES = 2_000
 #: A fit to data is looked at where it has neighbours: at this share of the samples, those nearest to zero.
 INNER = 0.8
+#: Values of a function beyond the n² unknowns, at least.
+SPARE = 20
+NO_TORCH = "give a differentiable torch function, or the targets y of X"
 #: The algebra holds the identity when it holds this share of its length.
 IDENTITY = 0.99
 #: Coordinates of one tensor below this share of the largest are not printed.
@@ -151,20 +155,45 @@ def _of_function(f: Callable[[Tensor], Tensor], X: Any, rep: Rep) -> tuple[Infin
     checks.require_finite(x, "X")
     if x.ndim not in (2, 3) or 0 in x.shape or x.shape[-1] < 2:
         raise ValueError(f"X has shape {tuple(x.shape)}: give (N, n) or (N, p, n), with n of two or more")
+    expected = (len(x), *rep.shape(x.shape[-1]))
+    least = x.shape[-1] ** 2 + SPARE
+    if math.prod(expected) < least:
+        raise ValueError(
+            f"{len(x)} samples of {math.prod(expected[1:])} values are too few: {x.shape[-1]} coordinates need "
+            f"{least} values in all"
+        )
+    _check_function(f, x, rep, expected)
     frame = Frame.of(x)
-    W, back, expected = frame.W, frame.inverse, (len(x), *rep.shape(x.shape[-1]))
+    W, back = frame.W, frame.inverse
 
     def inside(z: Tensor) -> Tensor:
-        y = f(z @ back.mT)
-        if not isinstance(y, Tensor) or tuple(y.shape) != expected:
-            got = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
-            raise ValueError(
-                f"the law returned {got}, but {rep} values of {len(x)} samples have shape {expected}"
-            )
-        y = y.double()
+        y = f(z @ back.mT).double()
         return rep.act(W.expand(len(y), *W.shape) if isinstance(rep, DirectSum) else W, y)
 
     return InfinitesimalLaw(inside, x @ W.mT, rep), frame
+
+
+def _check_function(f: Callable[[Tensor], Tensor], x: Tensor, rep: Rep, expected: tuple[int, ...]) -> None:
+    """Refuse what is no differentiable torch function with finite values of this shape."""
+    try:
+        y = f(x.clone().requires_grad_())
+    except RuntimeError as error:
+        if "requires grad" not in str(error):
+            raise
+        raise ValueError(f"{NO_TORCH} ({error})") from None
+    if not isinstance(y, Tensor):
+        raise ValueError(f"the law returned {type(y).__name__}: {NO_TORCH}")
+    if tuple(y.shape) != expected:
+        raise ValueError(
+            f"the law returned {tuple(y.shape)}, but {rep} values of {len(x)} samples have shape {expected}"
+        )
+    if not y.isfinite().all():
+        raise ValueError(
+            f"the law is not finite in {int((~y.isfinite()).reshape(len(y), -1).any(1).sum())} of {len(y)} samples: "
+            "leave these points out"
+        )
+    if not y.requires_grad and (y != y[0]).any():
+        raise ValueError(f"the values of the law have no derivatives: {NO_TORCH}")
 
 
 def _of_samples(y: Any, X: Any, output: str | Rep, seed: int) -> tuple[InfinitesimalLaw, Frame, float]:

@@ -113,7 +113,7 @@ def _skew_part(M: Tensor) -> Tensor:
 
 def _gauged(omega: Tensor) -> Tensor:
     """The representative of {cω : c ≠ 0}; raises if ω is not skew, or zero."""
-    checks.require_finite(omega, "ω")
+    checks.require_finite(omega, "ω", checks.NUMBERS)
     largest, n = omega.abs().max(), len(omega)
     if float((omega + omega.mT).abs().max()) > 1e-6 * float(largest) or float(largest) == 0:
         raise ValueError("ω is not a skew form: give a matrix with ωᵀ = -ω that is not zero")

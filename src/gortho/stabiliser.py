@@ -137,7 +137,7 @@ def unit_directions(given: Any, n: int) -> Tensor:
     if given is None or len(given) == 0:
         return torch.zeros(0, n, dtype=torch.float64)
     s = checks.as_tensor(given, "directions", integers=True).double()
-    checks.require_finite(s, "directions")
+    checks.require_finite(s, "directions", checks.NUMBERS)
     if s.ndim != 2 or s.shape[1] != n:
         raise ValueError(f"directions have shape {tuple(s.shape)}: give (d, {n}), one row for each")
     length = s.norm(dim=1, keepdim=True)

@@ -95,12 +95,20 @@ def remembered(found: Discovery, data: Dataset) -> Discovery:
     columns = data.columns.get("x", ())
     if Path(data.source).suffix.lower() in ARRAYS or sizes_of(found):
         columns = ()
+    scalars = () if Path(data.source).suffix.lower() in ARRAYS else tuple(data.columns.get("scalars", ()))
     provenance = replace(found.provenance, source=source)
     formula = found.formula
     if formula is not None:
         fitted, held_out = map(data.in_file, formula.which)
         formula = replace(formula, which=(fitted, held_out))
-    return replace(found, notices=notices, columns=columns, provenance=provenance, formula=formula)
+    return replace(
+        found,
+        notices=notices,
+        columns=columns,
+        scalar_columns={"": scalars} if scalars else {},
+        provenance=provenance,
+        formula=formula,
+    )
 
 
 def sizes_of(found: Discovery) -> list[int]:

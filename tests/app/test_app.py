@@ -30,6 +30,7 @@ from starlette.testclient import TestClient
 from gortho.app import guard, jobs, server, store, tasks
 from gortho.app.asked import FIELDS, Asked, as_fields
 from gortho.app.serve import listen, serve
+from gortho.samples.errors import OTHERS
 
 ADDRESS, TOKEN = "http://127.0.0.1:8765", "secret"
 QUICK = {"x": ["t", "s"], "y": ["y"], "effort": "quick"}
@@ -490,3 +491,27 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch):
     monkeypatch.delitem(sys.modules, "gortho.app.serve", raising=False)
     result = CliRunner().invoke(cli.main, ["app", "--no-browser"])
     assert result.exit_code == 2 and "gortho app needs uvicorn: pip install 'gortho[app]'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "said, told",
+    [
+        (f"there is no column 'm'{OTHERS}", "there is no column 'm': choose a file that has them"),
+        ("scalars = 'm': name the right columns by --scalars", "scalars = 'm': choose a file that has them"),
+        (
+            "one row for each sample: name them by --scalars",
+            "one row for each sample: choose a file that has them",
+        ),
+        ("With these 9 samples (max_samples=9), about", "With these 9 samples (“Rows at most: 9”), about"),
+        ("say by y_error or sample_weight", "say by “Error of y” or “Weight of each row”"),
+        ("Leave it out of x (--drop NAME if x is found automatically);", "Leave it out of x;"),
+        ("check it (gortho check).", "check it."),
+    ],
+)
+def test_advice_and_errors_name_no_options(said, told):
+    assert as_fields(said) == told
+
+
+def test_a_class_among_several_outputs_is_not_offered():
+    with pytest.raises(ValueError, match="a class cannot be one of several outputs"):
+        Asked.of({"x": ["a"], "y": ["y"], "output": "scalar+class"})

@@ -75,10 +75,29 @@ def test_labels_of_any_kind(labels, classes):
 
 
 @pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (np.array(["2021", "2020"], dtype="datetime64[s]"), ("2020-01-01 00:00:00", "2021-01-01 00:00:00")),
+        (np.array(["2021", "2020"], dtype="datetime64[ns]"), ("2020-01-01 00:00:00", "2021-01-01 00:00:00")),
+        (np.array([2, 1], dtype="timedelta64[h]"), ("0 days 01:00:00", "0 days 02:00:00")),
+        (np.array([b"b", b"a"]), ("a", "b")),
+    ],
+)
+def test_dates_durations_and_bytes_become_text(labels, classes):
+    repeated = np.tile(labels, MIN_OF_CLASS)
+    for given in (repeated, pd.Series(repeated)):
+        codes, found = as_labels(given)
+        assert found == classes and codes[:2].tolist() == [1, 0]
+    if labels.dtype.kind in "mM":
+        with pytest.raises(DataError, match="no label in row 0"):
+            as_labels(np.concatenate([np.array(["NaT"], dtype=labels.dtype), repeated]))
+
+
+@pytest.mark.parametrize(
     ("labels", "message"),
     [
         (["a"] * 20, "all labels are 'a': give two classes"),
-        (["a"] * 20 + ["b"], "class 'b' has 1 samples, each needs 10"),
+        (["a"] * 20 + ["b"], "class 'b' has 1 sample, each needs 10"),
         ([1] * 20 + [2] * 3, "class 2 has 3 samples"),
         (["a", "b", None] * 10, r"no label in row 2 \(10 in all\)"),
         (["a", "b", " "] * 10, "no label in row 2"),

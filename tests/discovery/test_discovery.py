@@ -318,8 +318,9 @@ def test_no_form_is_never_found(kind):
     assert found.form is None and found.candidate is not None
     assert found.confidence == (0.0 if kind == "noise" else NONE_RIGHT)
     assert "not accepted" in str(found)
-    with pytest.warns(gortho.discovery.result.NotAccepted):
+    with pytest.warns(gortho.discovery.result.NotAccepted) as warned:
         found.predict(task.x[:3])
+    assert warned[0].filename == __file__
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.2])

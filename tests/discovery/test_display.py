@@ -7,7 +7,7 @@ import pytest
 
 import gortho
 from gortho import QuadraticForm, Settings, Symmetry
-from gortho.discovery.display import symbol
+from gortho.discovery.display import _matrix, symbol
 from gortho.discovery.page import report_data
 from gortho.discovery.wider.value import Wider
 from gortho.discovery.words import named
@@ -89,6 +89,11 @@ def test_html_tells_verdict_law_and_form(found):
     page = found._repr_html_()
     assert f"<b>{found.verdict.name}</b>" in page and found.law() in page and page.count("<td>") == 4
     assert "<script>" not in replace(found, reason="<script>")._repr_html_()
+
+
+def test_rounding_is_written_as_zero():
+    page = _matrix("A", np.array([[1.0, -5e-17], [-5e-17, 1e-3]]), np.full((2, 2), 3e-9), ("a", "b"))
+    assert page.count("<td>0 ± 3e-09</td>") == 2 and "<td>0.001 ± 3e-09</td>" in page
 
 
 def test_short_repr(found, nothing):

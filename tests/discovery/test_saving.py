@@ -101,6 +101,13 @@ def test_missing_and_foreign_weights(run, found, tmp_path):
         Discovery.load(run)
     path.write_bytes(stored)
     assert str(Discovery.load(run)) == str(found)
+    assert len(list(run.glob("*.safetensors"))) == 1
+
+
+def test_what_json_cannot_hold_leaves_nothing(found, tmp_path):
+    with pytest.raises(TypeError):
+        replace(found, classes=(object(), object())).save(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def test_saving_again_leaves_one_run_and_other_files_alone(run, found):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 
 import pytest
 import torch
@@ -10,7 +11,8 @@ from helpers import NAMES, normal
 import gortho
 from gortho import QuadraticForm, Settings
 from gortho.discovery import clock as clock_module
-from gortho.discovery.clock import BUDGET, SHARES, Clock
+from gortho.discovery import predictor as predictor_module
+from gortho.discovery.clock import BUDGET, SHARES, Clock, too_small
 from gortho.discovery.correlation import (
     Moments,
     alternate,
@@ -751,6 +753,8 @@ def test_every_stage_has_its_share_of_the_budget(seconds):
 def test_what_was_cut_short_tells_how_long_it_would_take(seconds):
     clock = Clock(10.0)
     seconds.now += 12
+    assert clock.enough(5000) == "With these 5,000 samples, about 20 s would do."
+    clock.limited = True
     assert clock.enough(5000) == "With these 5,000 samples (max_samples=5000), about 20 s would do."
     clock.missing += 28
     assert "about 60 s" in clock.enough(5000)
@@ -767,10 +771,43 @@ def test_a_network_that_is_cut_short_says_what_is_missing():
         assert (clock.missing > 3 * clock.total) == missed  # one of many steps was done
 
 
+def test_the_first_epoch_tells_nothing_of_how_long_the_rest_takes(seconds, monkeypatch):
+    made, _ = posed(realistic(9, "normal", "saturation", (1, 2), samples=300, noise=0.1))
+    monkeypatch.setattr(predictor_module, "time", seconds)
+
+    def fit(*_, epochs, polish, stop, **__):
+        seconds.now += 10  # what is compiled, and caches
+        assert not stop()
+        seconds.now += 0.1
+        assert stop()
+        steps.append(epochs + polish)
+
+    steps, clock = [], Clock(1.0)
+    monkeypatch.setattr(predictor_module, "fit", fit)
+    with clock.stage("predictor"):
+        fit_network(None, made.parts.train, made.parts.validation, 50, 5e-3, 0, clock)
+    assert clock.missing == pytest.approx(0.1 * (steps[0] - 2))
+
+
+@pytest.mark.slow
+def test_the_advised_time_is_a_few_times_that_of_a_whole_run():
+    x = normal(300, 2, 2, seed=3)
+    y = (x[:, :1, :] * x[:, 1:, :] * torch.tensor([1.0, 2.0]).double()).sum(2) * x[:, 0] + x[:, 1]
+    settings = Settings(starts=12, generations=3, refits=4, predictor_steps=150)
+    whole = gortho.discover(x, y, "2*scalar", settings=settings)
+    cut = gortho.discover(x, y, "2*scalar", settings=settings, time_budget=1.0)
+    advised = float(re.search(r"of at least (\d+) s", cut.advice)[1])
+    assert advised <= max(40, 8 * whole.provenance.seconds)
+
+
 def test_rows_are_thinned_again_where_reading_took_most_of_the_budget():
     assert allowed(18.0, None, 0, read=10_000).max_samples == 10_000
     late = allowed(5.0, None, 0, read=10_000)
     assert late.max_samples == 2_500 and late.why == BUDGET
+
+
+def test_a_budget_that_is_printed_as_the_minimum_is_not_below_it():
+    assert not too_small(2.96) and too_small(2.9)
 
 
 @pytest.mark.parametrize("budget", [0, -1, math.nan])

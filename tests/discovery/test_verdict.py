@@ -99,6 +99,12 @@ def test_the_tolerance_moves_the_line_between_approximate_and_none():
     assert judge(e, "O(3)", 0.005)[0] is Verdict.NONE and judge(e, "O(3)", 0.05)[0] is Verdict.FOUND
 
 
+def test_rounding_is_below_every_tolerance():
+    e = evidence(measured(1e-28, 1e-30, p=1e-3))
+    assert not e.broken and judge(e, "O(3)", 0.0)[0] is Verdict.FOUND
+    assert judge(evidence(measured(1e-6, 1e-7, p=1e-3)), "O(3)", 0.0)[0] is Verdict.UNDERDETERMINED
+
+
 @pytest.mark.parametrize("changes", [{}, {"classes": 2}])
 def test_none_only_where_the_whole_interval_is_above_the_tolerance(changes):
     for share in np.geomspace(1e-4, 0.5, 40):

@@ -247,6 +247,47 @@ def test_two_bodies_and_an_indefinite_form():
     assert str(root) == "y = 1.00 √|⟨x1-x2,x1-x2⟩|"
 
 
+@pytest.mark.parametrize(
+    ("law", "expected"),
+    [
+        (lambda m, k, q: m**2 * k * q, "y = 1.00 m² k ⟨x,x⟩"),
+        (lambda m, k, q: q / m**2, "y = 1.00 m^-2 ⟨x,x⟩"),
+        (lambda m, k, q: 2 * k**3 * q, "y = 2.00 k³ ⟨x,x⟩"),
+    ],
+)
+def test_products_of_powers_of_scalars(law, expected):
+    x, s = vectors(7, 300, 1, 3), np.random.default_rng(8).uniform(1, 3, size=(300, 2))
+    y = law(*s.T, squares(x[:, 0], EUCLID))
+    found = short_formula(problem(x, y, EUCLID, sample=s, labels=Labels(scalars=("m", "k"))))
+    assert str(found) == expected and found.exact
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_a_sum_whose_rest_depends_on_the_same_quantities_is_no_law(noise):
+    """m^2.5 k q is not among the terms: without noise, what a sum leaves of it shows; with noise it does not."""
+    x, s = vectors(7, 900, 1, 3), np.random.default_rng(8).uniform(1, 3, size=(900, 2))
+    y = s[:, 0] ** 2.5 * s[:, 1] * squares(x[:, 0], EUCLID)
+    made = noise * vectors(9, 900) * y.std()
+    found = short_formula(
+        problem(x, y, EUCLID, noise=made, sample=s, predictor=0.05, labels=Labels(scalars=("m", "k")))
+    )
+    assert found.lacking == (noise == 0) and (" = " in str(found)) == (noise > 0)
+    assert ("what it leaves depends on the same inner products" in found.lines()[1]) == (noise == 0)
+
+
+def test_three_pieces_of_one_function_are_an_interpolation():
+    def term(*powers):
+        return Term((Monomial(tuple(Factor("power", (1,), (1,), p) for p in powers)),), "", 1.0, 0.0)
+
+    good = {"unexplained": 1e-3, "predictor_unexplained": 1e-3}
+    law = Formula("y", (term(0.5), term(-0.5)), Symmetry(EUCLID), **good)
+    assert law.holds and not law.pieced
+    assert not replace(law, terms=(*law.terms, term(1.5))).holds
+    assert not replace(law, terms=(*law.terms, term())).holds  # a constant is one of the pieces
+    assert not replace(law, twin_unexplained=1e-4).holds
+    assert replace(law, terms=(term(1), term(2), term())).holds  # a polynomial
+
+
 def test_sums_over_points():
     x, m = vectors(9, 300, 4, 3), 1 + vectors(10, 300, 4, 1) ** 2
     y = 0.5 * (m[..., 0] * squares(x, EUCLID)).sum(1)

@@ -370,3 +370,52 @@ def test_command(tmp_path):
 
 def test_the_public_names():
     assert gortho.level_form is level_form and gortho.LevelForm is LevelForm
+
+
+def around_an_ellipsoid():
+    u = np.random.default_rng(3).normal(size=(100, 3))
+    return u / np.linalg.norm(u, axis=1, keepdims=True) * [1, 2, 3] + [0.5, 0, 0]
+
+
+def test_columns_of_a_data_frame_are_found_by_name():
+    import pandas as pd
+
+    table = pd.DataFrame(around_an_ellipsoid(), columns=list("abc"))
+    other = table[list("cab")].assign(more=0.0)
+    for found in (
+        level_form(table),
+        level_form(table, names=["u", "v", "w"]),
+        level_form(table.to_numpy(), names="abc"),
+    ):
+        assert np.allclose(found.lengths(other), 1)
+        assert np.allclose(np.linalg.norm(found.calibrate(other), axis=1), 1)
+        with pytest.raises(DataError, match="no column 'a'"):
+            found.lengths(table.rename(columns={"a": "A"}))
+
+
+@pytest.mark.filterwarnings("error")
+def test_units_at_the_ends_of_float64():
+    x = around_an_ellipsoid()
+    plain = level_form(x)
+    for unit in (2.0**-490, 2.0**490):
+        found = level_form(x * unit)
+        assert found.verdict is Verdict.FOUND and np.allclose(found.lengths(x * unit), 1)
+        assert found.level / unit**2 == plain.level and (found.centre / unit == plain.centre).all()
+        assert np.allclose(np.linalg.norm(found.calibrate(x * unit), axis=1), 1)
+    for unit in (1e-160, 1e160, 1e300):
+        with pytest.raises(DataError, match="give other units"):
+            level_form(x * unit)
+
+
+def test_files_that_hold_no_level_form_are_named(tmp_path):
+    bad = tmp_path / "bad.json"
+    for content, message in (
+        (b"\xff\xfe\x00", "no text"),
+        (b"{}", "not a saved level form"),
+        (b"[1", "not a saved"),
+    ):
+        bad.write_bytes(content)
+        with pytest.raises(ValueError, match=f"bad.json.*{message}"):
+            LevelForm.load(bad)
+    with pytest.raises(ValueError, match=f"{tmp_path.name} is a directory"):
+        LevelForm.load(tmp_path)

@@ -51,6 +51,19 @@ def test_page_fits_and_reads(browser, addresses, name, width, scheme):
     assert min(browser.execute_script(CONTRAST)) > 4.5
 
 
+@pytest.mark.parametrize("name", SAMPLES)
+def test_numbers_of_tables_are_seen_on_a_phone(browser, addresses, name):
+    metrics = {"width": 375, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.get(addresses[name])
+    ends = browser.execute_script(
+        "return [...document.querySelectorAll('th')].filter(th => th.textContent.startsWith('Like with like'))"
+        ".map(th => Math.max(...[...th.closest('table').querySelectorAll('.n')]"
+        ".map(cell => cell.getBoundingClientRect().right)))"
+    )
+    assert all(end <= 375 for end in ends), ends
+
+
 def test_page_prints_in_light_colours(browser, addresses):
     feature = {"name": "prefers-color-scheme", "value": "dark"}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": [feature]})

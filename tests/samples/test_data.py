@@ -161,7 +161,7 @@ def test_array_scalars_per_point_or_per_sample(tmp_path, rng):
     assert (data.sample_scalars == extra["one"][:, None]).all() and data.point_scalars is None
     assert (read(path, scalars="five").sample_scalars == extra["five"]).all()
     flat = write_h5(tmp_path / "b.h5", X=X[:, 0], y=y, s=extra["two"])
-    read_fails(flat, "sample_scalars have shape (20, 3, 2)", scalars="s")
+    read_fails(flat, "scalars have shape (20, 3, 2)", scalars="s")
 
 
 def test_lengths_that_differ(tmp_path, samples):
@@ -349,6 +349,7 @@ def test_bars_between_columns(tmp_path):
         ("a,b,y\n1,2,3\n4,5,6,7\n", ["line 3 has 4 cells", "header has 3"]),
         ("a,b,y\n1,2,3,4\n4,5,6,7\n", ["line 2 has 4 cells"]),
         ("a,b,y\n1,2,3\n4,5\n6,7,8\n", ["line 3 has 2 cells"]),
+        ("a,b,y\n1,2,3\n4\n6,7,8\n", ["line 3 has 1 cell and"]),
         ("a b y\n1 2 3\n4 5\n6 7 8\n", ["line 3 has 2 cells"]),
         ('a,b,y\n"1,234.5",2,3\n', ["line 2", "'a'", "'1,234.5'", "thousands separators: write"]),
         ("a|b|y\n1|2|1.234,5\n", ["line 2", "'y'", "'1.234,5'", "thousands separators: write"]),
@@ -667,14 +668,14 @@ def test_nan_is_counted(samples):
     check_fails(X, y, "y holds", "2 of 40 rows", "row 3", "drop or impute")
     X[[2, 9, 11], 1] = np.inf
     check_fails(pd.DataFrame(X, columns=NAMES), y, "X holds", "3 of 40 rows", "row 2", "'px'")
-    check_fails(np.eye(3), [1, 2, 3], "sample_scalars", "row 1", sample_scalars=[1, np.nan, 3])
+    check_fails(np.eye(3), [1, 2, 3], "scalars holds", "row 1", sample_scalars=[1, np.nan, 3])
 
 
 def test_lengths(samples):
     X, y = samples
     check_fails(X, y[:9], "X has 40 rows and y has 9")
     check_fails(X.T, y, "X has 4 rows and y has 40", "transpose")
-    check_fails(X, y, "sample_scalars has 3", sample_scalars=[1, 2, 3])
+    check_fails(X, y, "scalars has 3", sample_scalars=[1, 2, 3])
     check_fails(X, y, "2 names", names=["a", "b"])
 
 
@@ -685,7 +686,7 @@ def test_scalars(rng):
     assert points.shape == (20, 3, 1) and per_sample.shape == (20, 1)
     assert (points[..., 0] == s).all() and (per_sample[:, 0] == s[:, 0]).all()
     check_fails(X, y, "(20, 2)", "(20, 3)", point_scalars=s[:, :2])
-    check_fails(X[:, 0], y, "give them as sample_scalars", point_scalars=s)
+    check_fails(X[:, 0], y, "give them for each sample", point_scalars=s)
 
 
 def test_repeated_rows_are_dropped(samples):

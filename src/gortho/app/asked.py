@@ -60,7 +60,14 @@ LOOK_FOR = {
 }
 _ARGUMENT = re.compile(
     r"(?<!['\w-])(?:(x|y|scalars|points|output|decimal|drop|by|weight|derivative)=|"
-    r"(max_samples|scalars_per_point|y_error|dropna|time_budget|look_for)\b=?)(?:'([^']*)'|True|(\d+))?"
+    r"(max_samples|scalars_per_point|y_error|sample_weight|dropna|time_budget|look_for)\b=?)"
+    r"(?:'([^']*)'|True|(\d+))?"
+)
+#: What the command line, or Python, says of things that the page does otherwise.
+_OTHERWISE = (
+    (re.compile(r": name (?:the right columns|them) by --\w+"), ": choose a file that has them"),
+    (re.compile(r" \(--drop NAME if x is found automatically\)"), ""),
+    (re.compile(r" \(gortho check\)"), ""),
 )
 
 
@@ -72,9 +79,12 @@ def as_fields(message: str) -> str:
     """
 
     def worded(match: re.Match[str]) -> str:
-        value = match[3] or match[4]
-        return f"“{FIELDS[match[1] or match[2]]}{f': {value}' if value else ''}”"
+        value, name = match[3] or match[4], match[1] or match[2]
+        field = FIELDS["weight" if name == "sample_weight" else name]
+        return f"“{field}{f': {value}' if value else ''}”"
 
+    for told, instead in _OTHERWISE:
+        message = told.sub(instead, message)
     return _ARGUMENT.sub(worded, message)
 
 
@@ -157,10 +167,14 @@ def check_decimal(sign: str) -> str:
 
 def _check_output(output: str) -> None:
     """Refuse names of outputs that no search knows, before a process is started for them."""
-    for word in () if output == "class" else output.split("+"):
-        if not OUTPUT.fullmatch(word.strip()):
+    for word in () if output == "class" else map(str.strip, output.split("+")):
+        if word == "class":
             raise ValueError(
-                f"{FIELDS['output']}: {word.strip()!r} is unknown; choose from {', '.join(OUTPUTS)}, "
+                f"{FIELDS['output']}: a class cannot be one of several outputs: choose class alone"
+            )
+        if not OUTPUT.fullmatch(word):
+            raise ValueError(
+                f"{FIELDS['output']}: {word!r} is unknown; choose from {', '.join(OUTPUTS)}, "
                 "or sums of them other than class, such as scalar + 2*vector"
             )
 

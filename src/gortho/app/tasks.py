@@ -61,7 +61,11 @@ def discover(watch: Watch, *, file: str, folder: str, asked: dict[str, Any]) -> 
         watch=watch,
     )
     watch(WRITING, 1.0, "")
-    found = dataclasses.replace(found, notices=tuple(as_fields(notice) for notice in found.notices))
+    found = dataclasses.replace(
+        found,
+        advice=as_fields(found.advice),
+        notices=tuple(as_fields(notice) for notice in found.notices),
+    )
     place = Path(folder)
     found.save(place / RUN)
     shutil.make_archive(str(place / RUN), "zip", place / RUN)
@@ -81,7 +85,6 @@ def _answer(found: Any) -> dict[str, Any]:
     said = [] if law is None else [line for line in lines(law)[1:] if not line.startswith("that is, ")]
     sign, badge = APPROXIMATE if found.approximate else BADGES[found.verdict.name]
     more = {
-        "advice": found.advice.replace(" (gortho check)", ""),  # a command
         "headline": found.headline(),
         "written": written,
         "said": said,
@@ -102,7 +105,6 @@ def predict(
     """Predict for the rows of a file, to a file; without a decimal separator, the file's own is told from its cells."""
     from gortho.runs import load, predicted, probabilities, read_for, target_columns
     from gortho.samples import DataError, write
-    from gortho.samples.errors import OTHERS
 
     found, notes = load(run), []
     if decimal is None and _has_commas(file, found):
@@ -110,7 +112,7 @@ def predict(
     try:
         data = read_for(found, Path(file), targets=False, decimal=decimal or ".", dropna=dropna)
     except DataError as error:
-        raise DataError(str(error).replace(OTHERS, ": choose a file that has them")) from None
+        raise DataError(as_fields(str(error))) from None
     y, beyond = predicted(found, data)
     write(out, y, target_columns(found), probabilities(found, data), data.kept)
     return {"rows": len(y), "notes": [*notes, *map(as_fields, data.notices), *beyond]}

@@ -28,7 +28,7 @@ LEAST_BUDGET = 3.0
 
 def too_small(budget: float | None) -> list[str]:
     """A notice where a time budget is too small to be kept."""
-    if budget is None or budget >= LEAST_BUDGET:
+    if budget is None or float(f"{budget:.2g}") >= LEAST_BUDGET:  # as it is printed
         return []
     return [
         f"the search has {budget:.2g} s of the time budget, which is below the minimum, about {LEAST_BUDGET:g} s"
@@ -62,6 +62,7 @@ class Clock:
         self.started = time.perf_counter()
         self.seconds: dict[str, float] = {}
         self.missing = 0.0  # seconds, about, that what was cut short would have taken
+        self.limited = False  # whether there were more samples than are used
         self.shares = SHARES
         self._end: float | None = None
 
@@ -82,7 +83,8 @@ class Clock:
 
     def enough(self, samples: int) -> str:
         """A sentence on the time budget that would have been enough."""
-        return f"With these {samples:,} samples (max_samples={samples}), about {self.advised} s would do."
+        which = f" (max_samples={samples})" if self.limited else ""
+        return f"With these {samples:,} samples{which}, about {self.advised} s would do."
 
     @property
     def advised(self) -> int:

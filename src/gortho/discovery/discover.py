@@ -45,7 +45,8 @@ from gortho.forms import QuadraticForm
 from gortho.progress import watched
 from gortho.reps import Rep
 from gortho.samples.called import Labels
-from gortho.samples.door import as_names, enter, frame_columns, hopeless
+from gortho.samples.door import as_names, enter, hopeless
+from gortho.samples.named import frame_columns, scalar_columns
 from gortho.samples.spaces import are_spaces, coordinates_of, side_by_side, with_coordinates
 from gortho.samples.values import Samples
 from gortho.training.checkpoints import Ended
@@ -122,9 +123,7 @@ def discover(
     if not isinstance(tolerance, Real) or not 0 <= tolerance < 1:
         raise ValueError(f"tolerance = {tolerance!r}: give a share of the variance, from 0 to 1")
     if watch is not None and not callable(watch):
-        raise TypeError(
-            f"watch = {watch!r}: give a function of (stage, share done, leading form), such as print"
-        )
+        raise TypeError(f"watch = {watch!r}: give a function of (stage, share, leading form), such as print")
     clock, seed = Clock(time_budget), checks.seed(seed)
     dims: tuple[int, ...] = ()
     if are_spaces(X):
@@ -139,6 +138,7 @@ def discover(
         kinds, each = coordinates_of(as_names(names, columns) or [], spaces, dims)
         names, labels = kinds[dims.index(max(dims))], with_coordinates(Labels.of(labels, y, scalars), each)
     limits = allowed(time_budget, max_samples, seed, read=None if known is None else len(X))
+    clock.limited = limits.rows(0) < (len(X) if known is None else known.rows)
     samples, notices = enter(
         X,
         y,
@@ -165,21 +165,22 @@ def discover(
         facts = provenance(samples, seed, clock, tolerance=tolerance)
         about: dict[str, Any] = {"output": repr(samples.rep), "names": samples.names, "provenance": facts}
         return Discovery(Verdict.UNDERDETERMINED, *refusal, 0.0, notices=tuple(notices), **about)
+    samples, told = bundled(samples)
+    notices += told
     if len(set(dims)) > 1:
         with one_thread():
             found = discover_several(
                 samples, asked, dims, kinds, settings or Settings(), seed, clock, notices, tolerance
             )
-        return with_reach(found, samples)
+        return replace(with_reach(found, samples), scalar_columns=scalar_columns(scalars))
     kind = Errors.ABSOLUTE if samples.classes else as_errors(errors)  # labels are right or wrong
-    samples, told = bundled(samples)
-    notices += told
     with one_thread(), watched(watch) as watch:
         posed = Posed.of(samples, seed, known, whole=len(samples) == len(X))
         found = _discover(
             samples, posed, kind, settings or Settings(), seed, clock, watch, notices, tolerance, asked
         )
-    return replace(with_reach(found, samples), columns=frame_columns(X))
+    from_tables: dict[str, Any] = {"columns": frame_columns(X), "scalar_columns": scalar_columns(scalars)}
+    return replace(with_reach(found, samples), **from_tables)
 
 
 def _until_interrupted(find: Callable[[Posed], FoundForm], posed: Posed) -> tuple[FoundForm, bool]:

@@ -20,6 +20,8 @@ from gortho.report.words import spoken
 
 #: Points of the scatter of predictions.
 SHOWN = 2_000
+#: Entries below this share of the largest are rounding.
+NOTHING = 1e-12
 #: Matrices of up to this size have their entries written in them.
 WRITTEN = 6
 
@@ -180,10 +182,11 @@ def as_html(found: Any) -> str:
 
 def _matrix(label: str, A: np.ndarray, half: np.ndarray | None, names: tuple[str, ...]) -> str:
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-    body = ""
+    body, shown = "", np.where(np.abs(A) <= NOTHING * np.abs(A).max(), 0.0, A)
     for i, name in enumerate(names):
         cells = [
-            f"{A[i, j]:.3g}" + ("" if half is None or not np.isfinite(half[i, j]) else f" ± {half[i, j]:.1g}")
+            f"{shown[i, j]:.3g}"
+            + ("" if half is None or not np.isfinite(half[i, j]) else f" ± {half[i, j]:.1g}")
             for j in range(len(A))
         ]
         body += f"<tr><th>{html.escape(name)}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"

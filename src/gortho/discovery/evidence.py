@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gortho.discovery.defect import NOTABLE_GAIN, Defect, Noise, class_defect, contradicted, defect
+from gortho.discovery.defect import NOTABLE_GAIN, ROUNDING, Defect, Noise, class_defect, contradicted, defect
 from gortho.discovery.measured import RULED_BY_FEW, Measured
 
 #: There is no form where models of the coordinates explain this share of what all twins leave over: less than that may
@@ -79,7 +79,7 @@ class Evidence:
     def doubtful(self, tolerance: float) -> bool:
         """Whether models of the coordinates may be notably better, though not beyond doubt."""
         m = self.typical
-        notable = m.gain > max(tolerance, NOTABLE_GAIN * m.unexplained)
+        notable = m.gain > max(tolerance, ROUNDING, NOTABLE_GAIN * m.unexplained)
         doubt = DOUBT_OF_FEW if 0 < m.bundles < FEW_BUNDLES else DOUBT
         return self.broken is None and notable and m.p < doubt and not self.classes
 
@@ -89,7 +89,7 @@ class Evidence:
         If twins explain nearly all other samples, the predictor fails at the edge of the data, not the form.
         """
         m = self.everyone
-        better = m.gain > max(tolerance, CLEAR_GAIN * m.unexplained) and not self.classes
+        better = m.gain > max(tolerance, ROUNDING, CLEAR_GAIN * m.unexplained) and not self.classes
         return self.few_rule and better and self.others.unexplained > tolerance
 
     @property

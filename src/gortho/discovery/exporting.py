@@ -16,6 +16,7 @@ from gortho.nn.framed import InFrame
 from gortho.reps import Scalar, as_rep
 from gortho.samples.called import Labels
 from gortho.samples.door import as_tuples, by_name, split_scalars
+from gortho.samples.named import check_lengths, check_rows, scalars_by_name
 
 #: What predictors are written to.
 SUFFIXES = (".pt2", ".onnx")
@@ -91,13 +92,16 @@ def invariants(found: Any, X: Any, scalars: Any = None) -> pd.DataFrame:
     if found.symmetry is None or not found.symmetry.plain:
         met = found.symmetry or f"the verdict {found.verdict}"
         raise ValueError(f"a table of invariants is made for O(A) of one form alone, not for {met}")
+    check_rows(X=X, scalars=scalars)
     points = int(found.network_options.get("points", 1))
     x = np.asarray(as_tuples(by_name(X, found.names, found.columns, points)), float)
     x = x[:, None] if x.ndim == 2 else x
     gram = np.einsum("zin,nm,zjm->zij", x, found.symmetry.form.matrix.numpy(), x)
     pairs = list(combinations_with_replacement(range(x.shape[1]), 2))
     table = {f"q{i + 1}{j + 1}" if len(pairs) > 1 else "q": gram[:, i, j] for i, j in pairs}
+    scalars = scalars_by_name(scalars, found.scalar_columns)
     given = split_scalars(scalars, x.shape[1])
+    check_lengths(given, len(x))
     counts = [0 if s is None else s.shape[-1] for s in given]
     made = [int(found.network_options.get(name, 0)) for name in ("point_scalars", "sample_scalars")]
     if counts != made:

@@ -112,15 +112,19 @@ def fit_network(
     batch_size = min(256, max(16, samples // 6))
     epochs = max(5, min(PASSES, steps // 10), math.ceil(steps * batch_size / samples))
     polish = max(10, int(POLISH * min(2.0, max(0.5, 2_000 / samples))))
-    asked, begun = 0, time.perf_counter()
+    asked, first = 0, math.nan
 
     def stop() -> bool:  # asked after each epoch and each second-order step
-        nonlocal asked
+        nonlocal asked, first
         asked += 1
+        first = (
+            time.perf_counter() if asked == 1 else first
+        )  # the first epoch takes longer, and tells nothing
         done = min(1.0, asked / (epochs + polish))
         progress(done)
-        if over := clock.over():
-            clock.missing += (time.perf_counter() - begun) * (1 - done) / done
+        if over := asked > 1 and clock.over():
+            each = (time.perf_counter() - first) / (asked - 1)
+            clock.missing += each * max(0, epochs + polish - asked)
         return over
 
     return fit(

@@ -24,8 +24,8 @@ ROWS = 20_000
 WIDTHS = 1.0
 #: A constant has no width: it counts as this share of its size, far above rounding.
 CONSTANT = 1e-6
-#: Of predictions that are not finite, such as the root of a negative number in a formula.
-UNDEFINED = "{} of the predictions are no numbers: the law that predicts is not defined there"
+#: Of predictions that are not finite: the root of a negative number in a formula, or powers that float64 cannot hold.
+UNDEFINED = "{} of the predictions are no numbers: the law that predicts is not defined there, or too large"
 
 
 class Extrapolated(UserWarning):

@@ -28,6 +28,7 @@ from gortho.nn.framed import InFrame
 from gortho.report.data import Peer
 from gortho.report.words import spoken
 from gortho.samples.door import as_tuples, by_name, split_scalars
+from gortho.samples.named import check_counts, check_lengths, check_rows
 from gortho.samples.spaces import are_spaces, side_by_side
 from gortho.samples.values import Samples
 from gortho.skew import SkewForm
@@ -59,6 +60,7 @@ class Discovery:
         restarts: the forms at which the starts of the search ended, best first.
         provenance: samples, seed, errors, times, versions.
         columns: names of the columns that x came from, which `predict` finds in a data frame.
+        scalar_columns: the same for the scalars, if they came from a table.
         violation: how the law deviates from the form, if it certainly does.
         wider: the symmetry instead of O(A), if the data respect another one (M15, M16, M17).
         formula: the law for y, if there is a short one: ``print(found.formula)``.
@@ -91,6 +93,7 @@ class Discovery:
     wider: Wider | None = None
     formula: Formula | None = None
     reach: Reach | None = None
+    scalar_columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def form(self) -> QuadraticForm | None:
@@ -182,13 +185,12 @@ class Discovery:
             laws.append(self.wider.law(digits, self.interval_factor))
         return ", ".join(laws)
 
-    def _network(self) -> InFrame:
+    def _network(self, stacklevel: int = 3) -> InFrame:
         if self.network is None:
             raise ValueError(f"there is no predictor: the verdict is {self.verdict} ({self.reason})")
         if self.verdict is not Verdict.FOUND:
-            warnings.warn(
-                f"predicting with a form that was not accepted: {self.verdict}", NotAccepted, stacklevel=3
-            )
+            told = f"predicting with a form that was not accepted: {self.verdict}"
+            warnings.warn(told, NotAccepted, stacklevel=stacklevel)
         return self.network
 
     def predict(self, X: Any, scalars: Any = None) -> np.ndarray:
@@ -214,11 +216,19 @@ class Discovery:
         """The least probability that a class is given, before all are divided by their sum."""
         return least_probability(self.provenance.samples, len(self.classes))
 
-    def _values(self, X: Any, scalars: Any) -> np.ndarray:
-        net = self._network()
+    def _inputs(self, net: InFrame, X: Any, scalars: Any) -> tuple[Any, Any, Any]:
+        """Vectors, scalars of points and scalars of samples; the columns of data frames by name."""
+        check_rows(X=X, scalars=scalars)
         X = side_by_side(X)[0] if are_spaces(X) else X
         points = as_tuples(by_name(X, self.names, self.columns, net.points))
-        point, sample = split_scalars(scalars, points.shape[1] if points.ndim == 3 else 1)
+        given = split_scalars(scalars, points.shape[1] if points.ndim == 3 else 1, self.scalar_columns)
+        check_lengths(given, len(points))
+        check_counts(given, (net.point_scalars, net.sample_scalars), self.scalar_columns)
+        return points, *given
+
+    def _values(self, X: Any, scalars: Any) -> np.ndarray:
+        net = self._network(stacklevel=4)
+        points, point, sample = self._inputs(net, X, scalars)
         with collected(net) as pieces:
             values = predict(net, points, point, sample).numpy()
         beyond = "" if self.reach is None else self.reach.warning(torch.cat(pieces))
@@ -231,12 +241,8 @@ class Discovery:
     def equivariance_error(self, X: Any, scalars: Any = None, max_boost: float = 1.0, seed: int = 0) -> float:
         """Relative equivariance error of the predictor on given inputs, in float64."""
         net = self._network()
-        X = side_by_side(X)[0] if are_spaces(X) else X
-        points = as_tuples(by_name(X, self.names, self.columns, net.points))
-        given = [
-            None if s is None else torch.as_tensor(s)
-            for s in split_scalars(scalars, points.shape[1] if points.ndim == 3 else 1)
-        ]
+        points, *parts = self._inputs(net, X, scalars)
+        given = [None if s is None else torch.as_tensor(s) for s in parts]
         w = self.wider
         return equivariance_error(
             net,

@@ -28,7 +28,7 @@ FILE = "discovery.json"
 #: Bytes that must be free before a search whose run is to be saved: more than a run takes.
 ROOM = 20_000_000
 #: Fields that runs of this format need not have: they came later.
-LATER = {"formula", "reach"}
+LATER = {"formula", "reach", "scalar_columns"}
 #: Parts of a stored network that follow from the form.
 DERIVED = ("form.", "net.form.", "back")
 
@@ -61,24 +61,30 @@ def save(found: Discovery, directory: Path) -> Path:
 
     A kill, a full disk or a second writer leaves the run that was there before, or a new one, never a mixture.
     """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise type(error)(
-            f"{directory} cannot be written to ({error.strerror}): choose another directory"
-        ) from None
-    before = _weights_named_in(directory)
     content = {"format": FORMAT, **stored(replace(found, network=None))}
     del content["network"]
     weights = _network_bytes(found)
     if weights is not None:
         digest = hashlib.sha256(weights).hexdigest()
         content["weights"] = {"file": f"network-{digest[:12]}.safetensors", "sha256": digest}
-        write_whole(directory / content["weights"]["file"], lambda path: path.write_bytes(weights))
     content["sha256"] = _digest(content)
     text = json.dumps(content, indent=1)
-    write_whole(directory / FILE, lambda path: path.write_text(text, encoding="utf-8"))
-    if before is not None and before != content.get("weights", {}).get("file"):
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise type(error)(
+            f"{directory} cannot be written to ({error.strerror}): choose another directory"
+        ) from None
+    before, named = _weights_named_in(directory), content.get("weights", {}).get("file")
+    if weights is not None:
+        write_whole(directory / named, lambda path: path.write_bytes(weights))
+    try:
+        write_whole(directory / FILE, lambda path: path.write_text(text, encoding="utf-8"))
+    except BaseException:
+        if named is not None and named != before:
+            (directory / named).unlink(missing_ok=True)
+        raise
+    if before is not None and before != named:
         (directory / before).unlink(missing_ok=True)
     return directory
 

@@ -15,6 +15,8 @@ from gortho.symmetry import Symmetry
 
 #: Terms to choose from, at most.
 MOST = 600
+#: … and so many more with longer products of scalars.
+MOST_LONGER = 150
 #: Powers of squares beside the square itself, with what each costs in simplicity.
 POWERS = {0.5: 1, -0.5: 2, -1.0: 1, -1.5: 1, 2.0: 1, 1.5: 2, -2.0: 2, 3.0: 2, -3.0: 2}
 #: Powers of ⟨x_i, x_i⟩ that mixed products are multiplied by: dipoles, angles.
@@ -150,6 +152,17 @@ def scalar_products(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
     return found
 
 
+def longer_products(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
+    """Products of powers of scalars that `scalar_products` has not, such as s² t, s³ and 1/s², with their costs."""
+    found: list[tuple[tuple[Factor, ...], int]] = []
+    s = [parts[0] for parts, cost in scalar_products(space) if cost == 1]
+    for f in s:
+        powers = (-2.0, 3.0) if f.scalar in space.nonzero else (3.0,)
+        found += [((replace(f, power=p),), 3) for p in powers]
+        found += [((replace(f, power=2.0), other), 3) for other in s if other != f]
+    return found
+
+
 def functions(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
     """Functions of one or two inner products, with their costs."""
     squares, mixed = space.squares(), space.mixed()
@@ -270,6 +283,7 @@ def summed(space: Space, q: Quantities) -> Iterator[Candidate]:
 def library(space: Space, q: Quantities, output_space: int = 0) -> list[Candidate]:
     """Terms from the simplest on, about so many, and the sums that are alike."""
     found = [c for c in summed(space, q) if space.fits(c.term.monomials[0], q.ways)]
+    found += _with_longer_products(space, q, output_space)
     most = MOST + len(found)
     by_cost: list[dict[int, list[Any]]] = [{}, {}, {}]
     ingredients: tuple[Any, ...] = scalar_products(space), functions(space), legs(space, q, output_space)
@@ -287,6 +301,18 @@ def library(space: Space, q: Quantities, output_space: int = 0) -> list[Candidat
         if len(found) >= most:
             break
     return sorted(found, key=lambda candidate: candidate.cost)[:most]
+
+
+def _with_longer_products(space: Space, q: Quantities, output_space: int) -> list[Candidate]:
+    """Longer products of scalars, alone or with one inner product, beside which nothing is left out."""
+    found: list[Candidate] = []
+    inner = [part for part in functions(space) if part[-1] < 2 and all(f.power == 1 for f in part[0])]
+    made = [way for way in legs(space, q, output_space) if not way[-1]]
+    for scalars, one, way in product(longer_products(space), inner, made):
+        term = _product(scalars[0], one[0], way)
+        if term is not None and space.fits(term.monomials[0], q.ways):
+            found.append(Candidate(term, scalars[-1] + one[-1]))
+    return sorted(found, key=lambda candidate: candidate.cost)[:MOST_LONGER]
 
 
 def _product(scalars: tuple[Factor, ...], inner: tuple[Factor, ...], way: Made) -> Term | None:

@@ -148,7 +148,7 @@ class Formula:
 
     def __call__(self, X: Any, scalars: Any = None) -> np.ndarray:
         """Its values ``(N, …)`` for inputs as in `discover`."""
-        from gortho.samples.door import as_tuples, by_name, split_scalars
+        from gortho.samples.door import as_tuples, by_name, flat_scalars
         from gortho.samples.spaces import are_spaces, side_by_side
 
         X = side_by_side(X)[0] if are_spaces(X) else X
@@ -156,8 +156,7 @@ class Formula:
         names = forms[0].names if forms else self.coordinates[: self.symmetry.n]
         points = np.asarray(as_tuples(by_name(X, names, self.coordinates, self.points)), float)
         points = points[:, None] if points.ndim == 2 else points
-        given = [s.reshape(len(points), -1) for s in split_scalars(scalars, points.shape[1]) if s is not None]
-        flat = np.concatenate(given, 1) if given else np.zeros((len(points), 0))
+        flat = flat_scalars(X, scalars, points.shape, self.scalars)
         if points.shape[1] != self.points or flat.shape[1] != len(self.scalars):
             raise ValueError(
                 f"{points.shape[1]} vector(s) and {flat.shape[1]} scalar(s) a sample: the formula takes {self.points} "

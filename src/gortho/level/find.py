@@ -18,8 +18,13 @@ from gortho.samples.checks import as_float64, check_inputs, variable_names
 from gortho.samples.door import MIN_SAMPLES
 from gortho.samples.errors import DataError, listed
 from gortho.samples.frame import RANK_TOLERANCE, Frame, form_distance
+from gortho.samples.named import frame_columns
 from gortho.samples.sampling import choose
+from gortho.samples.suspects import check_sizes
+from gortho.samples.values import power_of_two
 
+#: Points of this size, or of one over it, have squares that float64 does not hold.
+SMALLEST = 1e-150
 #: Refits to resamples.
 REFITS = 100
 #: Points that are fitted, at most.
@@ -58,7 +63,7 @@ def level_form(
     array([3., 0.])
     """
     if names is None and hasattr(X, "columns"):
-        names = [str(name) for name in X.columns]
+        names = frame_columns(X)
     raw = as_float64(X, "X", names)
     if raw.ndim != 2:
         raise DataError(f"X has shape {raw.shape}: give points (N, n), one in each row")
@@ -67,6 +72,8 @@ def level_form(
     names = variable_names(n) if names is None else tuple(names)
     if len(names) != n:
         raise DataError(f"{len(names)} names ({listed(names)}) are given for {n} columns of X: give {n}")
+    check_sizes(x, names)
+    unit = _unit(x)
     errors = _column_errors(x_error, n)
     rows = choose(len(x), MAX_POINTS, seed)
     notices = (
@@ -76,8 +83,27 @@ def level_form(
     stop = _hopeless(x, names)
     if stop is not None:
         shown = x[:SHOWN]
-        return LevelForm(Verdict.UNDERDETERMINED, *stop, names, points=shown, seed=seed, notices=notices)
-    return _answer(x, rows, errors, names, seed, notices)
+        found = LevelForm(Verdict.UNDERDETERMINED, *stop, names, points=shown, seed=seed, notices=notices)
+    else:
+        found = _times(_answer(x / unit, rows, errors, names, seed, notices), unit)
+    return replace(found, columns=frame_columns(X))
+
+
+def _unit(x: np.ndarray) -> float:
+    """The size of the points as a power of two, or an error where float64 does not hold its square, the level."""
+    size = float(np.abs(x).max())
+    if size and not SMALLEST < size < 1 / SMALLEST:
+        raise DataError(
+            f"the points are of size {size:.0e}, whose square float64 does not hold: give other units"
+        )
+    return power_of_two(torch.tensor(size, dtype=torch.float64))
+
+
+def _times(found: LevelForm, unit: float) -> LevelForm:
+    """The quadric of points that are so many times larger."""
+    lengths = {name: getattr(found, name) for name in ("centre", "centre_errors", "points")}
+    larger: dict[str, Any] = {name: None if part is None else part * unit for name, part in lengths.items()}
+    return replace(found, level=found.level * unit**2, level_error=found.level_error * unit**2, **larger)
 
 
 def _column_errors(x_error: Any, n: int) -> np.ndarray | None:

@@ -17,6 +17,7 @@ from gortho.forms import QuadraticForm
 from gortho.level.evidence import LevelEvidence
 from gortho.report.words import sentences, with_halves
 from gortho.samples.checks import check_inputs
+from gortho.samples.door import by_name
 from gortho.samples.errors import DataError
 from gortho.stored import plain, restored
 
@@ -50,6 +51,7 @@ class LevelForm:
         points: some of the points, for figures.
         shown_outliers: which of them are outliers.
         evidence: the measurements behind the verdict.
+        columns: names of the columns that the points came from, which `lengths` finds in a data frame.
     """
 
     verdict: Verdict
@@ -72,6 +74,7 @@ class LevelForm:
     spread_after: float = math.nan
     seed: int = 0
     notices: tuple[str, ...] = field(default=())
+    columns: tuple[str, ...] = ()
 
     # The value
 
@@ -128,7 +131,7 @@ class LevelForm:
         """√|q(x - c)/k| of points ``(N, n)``: 1 on the quadric; for a cone q(x - c) itself, 0 on it."""
         if self.candidate is None or self.centre is None:
             raise ValueError(f"there is no form: the verdict is {self.verdict} ({self.reason})")
-        x = check_inputs(X)[0]
+        x = check_inputs(by_name(X, self.names, self.columns))[0]
         if x.ndim != 2 or x.shape[1] != self.candidate.n:
             raise DataError(f"X has shape {x.shape}: give points (N, {self.candidate.n})")
         q = self.candidate(x - self.centre).numpy()
@@ -156,7 +159,7 @@ class LevelForm:
     def calibrate(self, X: Any) -> np.ndarray:
         """T (x - c) for points ``(N, n)``, of length 1 on the quadric."""
         T, c = self.calibration
-        return (check_inputs(X)[0] - c) @ T
+        return (check_inputs(by_name(X, self.names, self.columns))[0] - c) @ T
 
     # Words
 
@@ -246,7 +249,14 @@ class LevelForm:
     @classmethod
     def load(cls, path: str | Path) -> LevelForm:
         """Read back what `save` wrote."""
-        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        if Path(path).is_dir():
+            raise ValueError(f"{path} is a directory: give a file written by save")
+        try:
+            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        except UnicodeDecodeError:
+            raise ValueError(f"{path} is no text: give a file written by save") from None
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
 
 
 def with_spreads(found: LevelForm, x: np.ndarray) -> LevelForm:

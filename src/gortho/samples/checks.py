@@ -47,7 +47,7 @@ def check_samples(
     if names is None and hasattr(X, "columns"):
         names = [str(name) for name in X.columns]
     arrays = {"X": as_float64(X, "X", names), "y": as_float64(y, "y")}
-    more = {"point_scalars": point_scalars, "sample_scalars": sample_scalars, "weights": weights}
+    more = {"scalars of points": point_scalars, "scalars": sample_scalars, "weights": weights}
     arrays |= {name: as_float64(values, name) for name, values in more.items() if values is not None}
     _check_shapes(arrays)
     n = arrays["X"].shape[-1]
@@ -57,7 +57,7 @@ def check_samples(
 
     total = len(arrays["X"])
     for name, array in arrays.items():
-        _check_finite(name, array, place, names if name == "X" else None, fix)
+        check_finite(name, array, place, names if name == "X" else None, fix)
     check_sizes(arrays["X"], names)
     limits = Limits(max_samples, None, seed, why=why)
     chosen = choose(total, limits.rows(0), seed)
@@ -68,7 +68,7 @@ def check_samples(
     arrays, repeated = _drop_repeated(arrays)
     notices += repeated + _constant_notice(arrays["y"]) + _fixed_vector_notices(arrays["X"])
     notices += suspects(arrays["X"], names)
-    point, sample, weights = (arrays.get(name) for name in ("point_scalars", "sample_scalars", "weights"))
+    point, sample, weights = (arrays.get(name) for name in ("scalars of points", "scalars", "weights"))
     return arrays["X"], arrays["y"], point, sample, weights, notices
 
 
@@ -128,12 +128,12 @@ def check_inputs(
     >>> check_inputs([[1, 0], [0, 1], [0, 1]])[0].shape
     (3, 2)
     """
-    given = {"X": X, "point_scalars": point_scalars, "sample_scalars": sample_scalars}
+    given = {"X": X, "scalars of points": point_scalars, "scalars": sample_scalars}
     arrays = {name: as_float64(array, name) for name, array in given.items() if array is not None}
     _check_shapes(arrays, least=1)
     for name, array in arrays.items():
-        _check_finite(name, array, place, names if name == "X" else None, fix)
-    return arrays["X"], arrays.get("point_scalars"), arrays.get("sample_scalars")
+        check_finite(name, array, place, names if name == "X" else None, fix)
+    return arrays["X"], arrays.get("scalars of points"), arrays.get("scalars")
 
 
 def variable_names(n: int) -> tuple[str, ...]:
@@ -250,30 +250,28 @@ def _check_shapes(arrays: dict[str, np.ndarray], least: int = 2) -> None:
             )
     if len(X) < least:
         raise DataError(f"there is {len(X)} sample: at least two are needed")
-    if "sample_scalars" in arrays:
-        if arrays["sample_scalars"].ndim > 2:
-            raise DataError(
-                f"sample_scalars have shape {arrays['sample_scalars'].shape}: they must be (N, s)"
-            )
-        arrays["sample_scalars"] = arrays["sample_scalars"].reshape(len(X), -1)
-    if "point_scalars" in arrays:
-        found = arrays["point_scalars"].shape
+    if "scalars" in arrays:
+        if arrays["scalars"].ndim > 2:
+            raise DataError(f"scalars have shape {arrays['scalars'].shape}: they must be (N, s)")
+        arrays["scalars"] = arrays["scalars"].reshape(len(X), -1)
+    if "scalars of points" in arrays:
+        found = arrays["scalars of points"].shape
         if X.ndim != 3 or len(found) not in (2, 3) or found[:2] != X.shape[:2]:
-            fix = "give them as sample_scalars" if X.ndim != 3 else f"they must be {X.shape[:2]} or (N, p, s)"
-            raise DataError(f"point_scalars have shape {found} while X has shape {X.shape}: {fix}")
-        arrays["point_scalars"] = arrays["point_scalars"].reshape(*X.shape[:2], -1)
+            fix = "give them for each sample" if X.ndim != 3 else f"they must be {X.shape[:2]} or (N, p, s)"
+            raise DataError(f"scalars of points have shape {found} while X has shape {X.shape}: {fix}")
+        arrays["scalars of points"] = arrays["scalars of points"].reshape(*X.shape[:2], -1)
 
 
-def _check_finite(
+def check_finite(
     name: str,
     array: np.ndarray,
     place: Callable[[int], str],
     columns: Sequence[str] | None,
     fix: str = IMPUTE,
 ) -> None:
+    """Refuse numbers that are missing or infinite, with the place of the first."""
     bad = ~np.isfinite(array)
-    count = int(bad.reshape(len(array), -1).any(axis=1).sum())
-    if count:
+    if count := int(bad.reshape(len(array), -1).any(axis=1).sum()):
         index = tuple(int(i) for i in np.unravel_index(np.argmax(bad), bad.shape))
         fix = fix if np.isnan(array[index]) else fix.removesuffix(LEAVE_OUT)
         raise DataError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,26 @@ from torch import Tensor
 
 from gortho.reps import DirectSum, Rep, Scalar, as_rep
 from gortho.samples.called import Labels
-from gortho.samples.checks import as_array, as_float64, check_samples, errors_of, variable_names, weights_of
+from gortho.samples.checks import (
+    as_array,
+    as_float64,
+    check_finite,
+    check_samples,
+    errors_of,
+    variable_names,
+    weights_of,
+)
 from gortho.samples.errors import DataError, missing
 from gortho.samples.frame import RANK_TOLERANCE
 from gortho.samples.labels import as_labels
+from gortho.samples.named import (
+    Columns,
+    check_lengths,
+    check_rows,
+    frame_columns,
+    scalars_by_name,
+    told_columns,
+)
 from gortho.samples.sampling import Limits
 from gortho.samples.values import Samples
 
@@ -36,12 +53,6 @@ def as_tuples(X: Any) -> np.ndarray | Tensor:
         return X.detach().double()
     array = as_array(X, "X")
     return array.astype(np.float64) if array.dtype.kind in "fiu" else array
-
-
-def frame_columns(X: Any) -> tuple[str, ...]:
-    """The names of a data frame's columns, those of several levels joined by dots; none for arrays."""
-    columns = getattr(X, "columns", ())
-    return tuple(".".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in columns)
 
 
 def by_name(X: Any, names: Sequence[str], columns: Sequence[str] = (), points: int = 1) -> Any:
@@ -83,21 +94,23 @@ def by_name(X: Any, names: Sequence[str], columns: Sequence[str] = (), points: i
     return values if points == 1 else values.reshape(len(values), points, len(names))
 
 
-def split_scalars(scalars: Any, points: int) -> tuple[Any, Any]:
+def split_scalars(scalars: Any, points: int, columns: Columns = MappingProxyType({})) -> tuple[Any, Any]:
     """Tell per-point from per-sample scalars: ``(N, p)`` and ``(N, p, s)`` with p points belong to the points.
 
-    A dictionary {"point": …, "sample": …} says it explicitly and may hold both.
+    A dictionary {"point": …, "sample": …} says it explicitly and may hold both. The columns of data frames are
+    selected by name where `columns` has names.
     """
+    scalars = scalars_by_name(scalars, columns)
     given = scalars if isinstance(scalars, dict) else {}
     if set(given) - {"point", "sample"}:
         unknown = sorted(set(given) - {"point", "sample"})
         raise DataError(f"scalars has keys {unknown}: use 'point' and 'sample'")
     if scalars is not None and not isinstance(scalars, dict):
-        array = as_float64(scalars, "scalars")
+        array = _numbers(scalars, "scalars")
         per_point = array.ndim == 3 or (array.ndim == 2 and points > 1 and array.shape[1] == points)
         given = {"point" if per_point else "sample": array}
     point, sample = (
-        None if given.get(of) is None else as_float64(given[of], f"scalars of {of}s")
+        None if given.get(of) is None else _numbers(given[of], f"scalars[{of!r}]")
         for of in ("point", "sample")
     )
     if point is not None and point.ndim == 2:
@@ -105,6 +118,23 @@ def split_scalars(scalars: Any, points: int) -> tuple[Any, Any]:
     if sample is not None and sample.ndim == 1:
         sample = sample[:, None]
     return point, sample
+
+
+def _numbers(table: Any, what: str) -> np.ndarray:
+    """A table as finite numbers, or an error that names the column."""
+    names = frame_columns(table)
+    array = as_float64(table, what, names)
+    check_finite(what, array, "row {}".format, names)
+    return array
+
+
+def flat_scalars(X: Any, scalars: Any, shape: tuple[int, ...], names: tuple[str, ...]) -> np.ndarray:
+    """All scalars of samples X of this shape, those of the points first, as ``(N, s)``; of data frames by name."""
+    check_rows(X=X, scalars=scalars)
+    given = split_scalars(scalars, shape[1], told_columns(names))
+    check_lengths(given, shape[0])
+    flat = [part.reshape(shape[0], -1) for part in given if part is not None]
+    return np.concatenate(flat, 1) if flat else np.zeros((shape[0], 0))
 
 
 def as_targets(y: np.ndarray, output: str | Rep, n: int) -> tuple[np.ndarray, Rep]:
@@ -128,16 +158,6 @@ def as_targets(y: np.ndarray, output: str | Rep, n: int) -> tuple[np.ndarray, Re
 def one_hot(codes: np.ndarray, classes: int) -> tuple[np.ndarray, DirectSum]:
     """Indicators ``(N, classes)``, and their rep."""
     return np.eye(classes)[codes], DirectSum((Scalar(),) * classes)
-
-
-def _check_index(X: Any, y: Any) -> None:
-    """Refuse a data frame and a series with the same labels of rows in another order: row i must belong to row i."""
-    one: Any = getattr(X, "index", None)
-    other: Any = getattr(y, "index", None)
-    if not (hasattr(one, "equals") and hasattr(other, "equals")) or one.equals(other):
-        return
-    if len(one) == len(other) and not one.difference(other).size:
-        raise DataError("X and y have the same labels of rows in another order: give y.loc[X.index]")
 
 
 def as_names(names: str | Sequence[str] | None, columns: Sequence[str]) -> list[str] | None:
@@ -165,11 +185,11 @@ def enter(
     labels: Any = None,
 ) -> tuple[Samples, list[str]]:
     """Checked samples in float64, and what the user should know about them."""
+    check_rows(X=X, y=y, scalars=scalars, sample_weight=sample_weight, y_error=y_error)
     called = Labels.of(labels, y, scalars)
     raw = as_tuples(X)
     points = raw.shape[1] if raw.ndim == 3 else 1
     given = split_scalars(scalars, points)
-    _check_index(X, y)
     names = as_names(names, frame_columns(X) if raw.ndim == 2 else ())
     classes: tuple[Any, ...] = ()
     if output == "class":

@@ -13,6 +13,8 @@ from .errors import DataError
 
 #: More classes than this are taken for a mistake: a number, not a class.
 MAX_CLASSES = 50
+#: Kinds of arrays that are kept as they are: logical, whole numbers, numbers, text.
+PLAIN = "biufU"
 #: Samples of each class, at least.
 MIN_OF_CLASS = 10
 
@@ -32,14 +34,16 @@ def as_labels(y: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
     if labels.shape[1] != 1:
         raise DataError(f"y has {labels.shape[1]} columns: classes are one column of labels")
     column = labels[:, 0]
+    if column.dtype.kind not in PLAIN:
+        column = pd.Series(column).astype(object).to_numpy()
     cells = pd.Series(column.tolist(), dtype=object)
     blank = np.array([isinstance(cell, str | bytes) and not cell.strip() for cell in cells])
     missing = np.flatnonzero(cells.isna() | cells.isin([math.inf, -math.inf]) | blank)
     if len(missing):
         raise DataError(f"y has no label in row {missing[0]} ({len(missing)} in all): leave these rows out")
     if column.dtype == object:  # numbers stay numbers, all else is text
-        column = np.array(column.tolist())
-        column = column if column.dtype.kind in "biuf" else column.astype(str)
+        plain = np.array(column.tolist())
+        column = plain if plain.dtype.kind in PLAIN else np.array([*map(_text, cells)])
     found, codes, counts = np.unique(column, return_inverse=True, return_counts=True)
     classes = tuple(label.item() for label in found)
     if len(classes) < 2:
@@ -51,9 +55,9 @@ def as_labels(y: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
         )
     least = int(counts.argmin())
     if counts[least] < MIN_OF_CLASS:
+        told = f"{counts[least]} sample" if counts[least] == 1 else f"{counts[least]} samples"
         raise DataError(
-            f"class {classes[least]!r} has {counts[least]} samples, each needs {MIN_OF_CLASS}: give more, or leave it "
-            "out"
+            f"class {classes[least]!r} has {told}, each needs {MIN_OF_CLASS}: give more, or leave it out"
         )
     return codes, classes
 

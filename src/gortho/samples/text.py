@@ -260,8 +260,9 @@ def _explain(layout: Layout, columns: list[str], rows: int | None = None) -> Non
     below = (found for found in _cells(layout.path, layout.delimiter) if found[0] > layout.skip)
     for number, (line, cells) in enumerate(itertools.islice(below, rows)):
         if len(cells) != len(header):
+            count = f"{len(cells)} cell{'s' * (len(cells) != 1)}"
             raise DataError(
-                f"line {line} has {len(cells)} cells and the header has {len(header)}: give each line as many"
+                f"line {line} has {count} and the header has {len(header)}: give each line as many"
             )
         for place, name in wanted:
             cell = cells[place]
