@@ -253,7 +253,7 @@ def test_scalars_are_used_and_asked_for(form, per_point):
     model.fit(x, law(x, mass), scalars=mass)
     assert model.form_.algebra_distance(TILTED) < 1e-3
     assert model.score(new, law(new, new_mass), scalars=new_mass) > 0.99
-    with pytest.raises(ValueError, match="is missing"):
+    with pytest.raises(ValueError, match="none is given: give them by scalars="):
         model.predict(new)
     with pytest.raises(ValueError, match="rows"):
         model.predict(new, new_mass[:-1])
