@@ -302,7 +302,7 @@ def test_what_a_poor_predictor_leaves_does_not_make_a_law():
     formula = gortho.discover(frame, terms.sum(1), settings=SMALL).formula
     assert formula.holds
     assert not replace(formula, unexplained=0.37, predictor_unexplained=0.55).holds
-    assert replace(formula, unexplained=0.2, predictor_unexplained=0.2).holds
+    assert replace(formula, unexplained=0.2, predictor_unexplained=0.2, twin_unexplained=0.2).holds
 
 
 @pytest.mark.parametrize("counting", [1, 4, 60])

@@ -296,7 +296,7 @@ def test_the_command_asks_for_the_same(tmp_path):
     "more, message",
     [
         ({"x": ["t", "colour"]}, "a.csv: line 2, column 'colour': .* the column by “off”"),
-        ({"output": "vector", "y": ["y"]}, "“How y changes: vector” expects 2"),
+        ({"output": "vector", "y": ["y"]}, "“How y changes: vector” for 200 samples in 2 dimensions has"),
         ({"y": ["event"], "output": "class"}, "choose “How y changes: scalar” if it is a number"),
         ({"points": 3}, "cannot be split evenly among “Vectors in each row: 3”"),
         ({"weight": ["event"], "y_error": ["event"]}, "“Weight of each row” and “Error of y” are both given"),

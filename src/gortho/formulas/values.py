@@ -53,6 +53,7 @@ class Formula:
         which: where those that were left out of the fit, and of the shares, stand; "" where that is not known.
 
     >>> from gortho import QuadraticForm
+    >>> from gortho.formulas.terms import Factor, Monomial
     >>> kinetic = Term((Monomial((Factor("scalar", scalar=0), Factor("power", (1,), (1,)))),), "", 0.5, 0.01)
     >>> law = Formula("energy", (kinetic,), Symmetry(QuadraticForm.euclidean(3)), "scalar", ("v",), ("m",))
     >>> print(law)
