@@ -82,6 +82,15 @@ def test_random_numbers_at_a_few_places_are_no_law():
     assert any("1,000 samples have 25 different inputs" in note for note in found.notices)
 
 
+@pytest.mark.slow
+def test_random_labels_at_a_few_places_are_no_law():
+    rng = np.random.default_rng(1)
+    places, labels = rng.normal(size=(30, 2)), rng.integers(2, size=30)
+    of_row = rng.integers(30, size=600)
+    found = gortho.discover(places[of_row], labels[of_row], output="class", settings=SMALL)
+    assert found.verdict is not Verdict.FOUND
+
+
 def test_repeated_measurements_of_a_law_do_no_harm():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 2)).repeat(4, 0)

@@ -134,7 +134,7 @@ def compare_classes(
         plain,
         float(log_losses(predictor.held_out, test).mean()) / whole,
         float(log_losses(direct.held_out, test).mean()) / whole,
-        measure(errors, of_free, chance, whole),
+        measure(errors, of_free, chance, whole, test.bundles),
         measure(errors[usual], of_free[usual], chance[usual], float(chance[usual].mean())),
         None,
         tuple(int(i) for i in worst),
