@@ -53,6 +53,8 @@ def test_a_trajectory_is_held_out_in_blocks():
     assert len(set(samples.bundles.tolist())) == 40 and "held out in 40 blocks" in told
     shuffled, _ = bundled(of(np.random.default_rng(0).permutation(x)))
     assert shuffled.bundles is None
+    repeated, (told,) = bundled(of(normal(200, 2).repeat_interleave(4, 0)))
+    assert "200 different inputs" in told and len(set(repeated.bundles.tolist())) == 200
 
 
 def test_resamples_weigh_bundles_as_a_whole():

@@ -50,13 +50,12 @@ def same_inputs(samples: Samples) -> Tensor:
 
 
 def _follow_each_other(samples: Samples) -> bool:
-    if len(samples) < 4 * BLOCKS:
-        return False
     x = samples.x.double()
     z = (x @ Frame.of(x / samples.units[0]).W.mT).flatten(1)
     pairs = torch.randint(len(z), (2, PAIRS), generator=torch.Generator().manual_seed(0))
-    steps, usual = (z[1:] - z[:-1]).norm(dim=1).median(), (z[pairs[0]] - z[pairs[1]]).norm(dim=1).median()
-    return bool(steps < SHORT_STEPS * usual)
+    steps, usual = (z[1:] - z[:-1]).norm(dim=1), (z[pairs[0]] - z[pairs[1]]).norm(dim=1).median()
+    steps = steps[steps > 0]  # repeated inputs, one after the other, are no trajectory
+    return len(steps) >= 4 * BLOCKS and bool(steps.median() < SHORT_STEPS * usual)
 
 
 def order_in_parts(samples: Samples, sizes: list[int], seed: int) -> list[Tensor]:
