@@ -38,8 +38,11 @@ EVEN: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def violation(output: str, kind: str, x: Tensor, generator: torch.Generator) -> tuple[Law, Tensor]:
-    """A function of one coordinate sᵀx of the first vector, and s; targets with indices point elsewhere."""
+def violation(output: str, kind: str, x: Tensor, A: Tensor, generator: torch.Generator) -> tuple[Law, Tensor]:
+    """A function of one coordinate sᵀx of the first vector, and s; targets with indices point along another direction.
+
+    Where the function is constant, that direction is all that breaks the law: s is then A times it.
+    """
     s, axis = haar(x.shape[-1], (2,), generator)[:, 0]
     size = (x[:, 0] @ s).square().mean().sqrt()
     indices = as_rep(output).shape(x.shape[-1])
@@ -48,7 +51,8 @@ def violation(output: str, kind: str, x: Tensor, generator: torch.Generator) -> 
     value = torch.ones((), dtype=x.dtype)
     for _ in indices:
         value = value[..., None] * axis
-    return lambda x: torch.tensordot(function(x[:, 0] @ s / size)[:, None], value[None], dims=1), s
+    along = A @ axis if kind == "constant" else s
+    return lambda x: torch.tensordot(function(x[:, 0] @ s / size)[:, None], value[None], dims=1), along
 
 
 def violated(
@@ -72,7 +76,7 @@ def violated(
     family, generator, A, x = drawn(seed, inputs, law, group, points, samples)
     x = x * (1 - 2 * torch.randint(2, (samples, 1, 1), generator=generator))
     exact = family.build(Ingredients(x, A, partial(quadratic_form, A), generator))
-    broken, s = violation(family.output, kind, x, generator)
+    broken, s = violation(family.output, kind, x, A, generator)
     y, g = exact(x), broken(x)
     size = (y - y.mean(0)).square().mean()
     factor = (share / (1 - share) * size / g.square().mean()).sqrt()
