@@ -102,7 +102,8 @@ def small_search(monkeypatch, searches):
         given.apply_defaults()
         given = given.arguments | {"settings": SMALL, "watch": None}
         X, y = (np.asarray(given.pop(name)) for name in "Xy")
-        given["names"] = tuple(given["names"] or getattr(args[0], "columns", ()))
+        names = given["names"] or getattr(args[0], "columns", ())
+        given["names"] = tuple(names.split(",") if isinstance(names, str) else names)
         key = X.tobytes(), y.tobytes(), repr(given)
         if key not in searches:
             searches[key] = real(X, y, **given)
