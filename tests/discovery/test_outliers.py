@@ -6,7 +6,8 @@ import torch
 from helpers import normal
 
 import gortho
-from gortho.discovery.outliers import outliers
+from gortho import Verdict
+from gortho.discovery.outliers import outliers, with_ruling
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import exact_law, from_all, mean_error
 from gortho.discovery.scattered import scattered
@@ -213,3 +214,15 @@ def test_a_wrong_row_of_a_torque_is_an_outlier_whatever_the_form():
     for form in (torch.eye(3), torch.diag(torch.tensor([1.0, -1.0, 1.0]))):
         out = outliers(posed.parts, form.double(), Errors.ABSOLUTE, 0)
         assert posed.numbers[out].tolist() == [row]
+
+
+@pytest.mark.parametrize(("spike", "verdict"), [(1.0, Verdict.NONE), (1e4, Verdict.UNDERDETERMINED)])
+def test_nothing_is_denied_where_a_few_samples_are_all_of_the_spread(spike, verdict):
+    x = normal(500, 2)
+    y = x[:, 0].clone()
+    y[3] *= spike
+    samples = Samples(x[:, None], y)
+    denied = gortho.Discovery(Verdict.NONE, "r", "a", 0.99, "scalar", ("a", "b"), None)
+    told = with_ruling(denied, Posed.of(samples, 0))
+    assert told.verdict is verdict and (told.confidence == 0) == (verdict is Verdict.UNDERDETERMINED)
+    assert any("of the spread of y" in note for note in told.notices) == (verdict is Verdict.UNDERDETERMINED)

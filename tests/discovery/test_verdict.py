@@ -174,6 +174,25 @@ def test_few_samples_that_only_free_models_explain_leave_it_open():
     assert judge(outliers, "O(3)")[0] is Verdict.FOUND
 
 
+def test_the_defect_counts_the_few_samples_that_the_verdict_leaves_out():
+    rest = measured(0.001, 0.002)
+    ruled = evidence(measured(0.03, 0.04), others=rest, worst=(7, 3), worst_share=0.93).defect
+    assert ruled.low == 0 and ruled.high > 0.03 > ruled.usual > 0.001
+    assert str(ruled) == (
+        "violated by less than 3.6 % of the variance, 0.12 % without a few samples that make up most of the error"
+    )
+    assert evidence(rest).defect.usual is None
+    most = evidence(measured(0.9, 0.95), others=rest, worst=(7, 3), worst_share=0.93).defect
+    assert str(most).startswith("violated by less than 0.12 % without a few samples")
+
+
+def test_a_few_bundles_leave_doubt_where_many_would_not():
+    better = dataclasses.replace(measured(0.02, 0.001, p=0.1), gain_error=0.02)
+    assert not evidence(better).doubtful(0.003)
+    assert evidence(dataclasses.replace(better, bundles=10)).doubtful(0.003)
+    assert not evidence(dataclasses.replace(better, bundles=40)).doubtful(0.003)
+
+
 def test_evidence_survives_being_written():
     e = evidence(noise=Noise(0.1, 0.01, "given errors of y"), worst=(3,), given=measured(0.2, 0.3))
     assert restored(stored(e), Evidence) == e

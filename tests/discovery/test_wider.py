@@ -767,3 +767,14 @@ def test_the_form_of_another_kind_of_vectors_has_the_names_of_these():
         Posed.of(samples, 0), claim, torch.eye(2, dtype=torch.float64).repeat(2, 1, 1).flatten()
     )
     assert [form.names for form in symmetry.forms] == [("E", "p"), ("u", "v")]
+
+
+@pytest.mark.slow
+def test_a_direction_is_found_beside_an_origin_far_away():
+    """|x1 - x2|²/2 + 3 b·x1 + b·x2 is nearly a square about an origin far away, which twins do not refute."""
+    rng = np.random.default_rng(13)
+    x, b = rng.normal(size=(1000, 2, 3)), np.array([0.6, 0.0, 0.8])
+    y = ((x[:, 0] - x[:, 1]) ** 2).sum(1) / 2 + 3 * x[:, 0] @ b + x[:, 1] @ b
+    found = gortho.discover(x, y + 0.01 * y.std() * rng.normal(size=1000), settings=SMALL)
+    assert found.verdict is Verdict.FOUND and found.origin is None
+    assert abs(found.directions[0] @ b) > 0.999

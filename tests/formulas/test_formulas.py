@@ -275,6 +275,13 @@ def test_a_sum_whose_rest_depends_on_the_same_quantities_is_no_law(noise):
     assert ("what it leaves depends on the same inner products" in found.lines()[1]) == (noise == 0)
 
 
+def test_exponentials_of_signed_squares():
+    x = 0.7 * vectors(7, 400, 1, 3)
+    form = QuadraticForm.minkowski(3)
+    found = short_formula(problem(x, np.exp(-0.3 * squares(x[:, 0], form)), form))
+    assert str(found) == "y = 1.00 exp(-0.30 ⟨x,x⟩)"
+
+
 def test_three_pieces_of_one_function_are_an_interpolation():
     def term(*powers):
         return Term((Monomial(tuple(Factor("power", (1,), (1,), p) for p in powers)),), "", 1.0, 0.0)
