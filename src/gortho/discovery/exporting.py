@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from itertools import combinations_with_replacement
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor, nn
 
@@ -17,6 +16,9 @@ from gortho.reps import Scalar, as_rep
 from gortho.samples.called import Labels
 from gortho.samples.door import as_tuples, by_name, split_scalars
 from gortho.samples.named import check_lengths, check_rows, scalars_by_name
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: What predictors are written to.
 SUFFIXES = (".pt2", ".onnx")

@@ -23,7 +23,7 @@ COLUMNS = {
     "seconds": "seconds",
     "parameters": "parameters",
 }
-NOT_IN_CSV = {"form", "true form", "label-free form", "roc", "notes", "quick"}
+NOT_IN_CSV = {"form", "true form", "label-free form", "roc", "notes", "quick", "clock"}
 
 
 def number(value: float) -> str:
@@ -88,6 +88,8 @@ def provenance(rows: Sequence[Row], command: str) -> str:
     def each(key: str) -> str:
         return "; ".join(sorted({str(row[key]) for row in rows}))
 
+    clocks = sorted({row.get("clock", "wall time with other work beside") for row in rows})
+
     seeds = sorted({int(row["seed"]) for row in rows})
     return "\n".join(
         [
@@ -95,7 +97,7 @@ def provenance(rows: Sequence[Row], command: str) -> str:
             f"- seeds: {', '.join(map(str, seeds))}",
             f"- measured: {each('date')}",
             f"- versions: {each('versions')}",
-            f"- machine: {each('machine')}; seconds are wall time with other work beside",
+            f"- machine: {each('machine')}; seconds are {' or '.join(clocks)}",
         ]
     )
 
