@@ -63,9 +63,9 @@ def page(rows: Sequence[Row], out: Path, command: str) -> None:
         "Particle are short polynomials of invariants, which least squares find to rounding once there are enough "
         "samples; O5 is not, but has a short formula, which is the predictor if it is found to be exact; otherwise "
         "single test points beyond the range of the training samples make up most of the error. *Form told* is "
-        "`EquivariantRegressor` with the true form, as EMLP knows the group. Mean ± standard deviation over seeds, which "
-        "no earlier version of this table has seen; medians below. A run on seeds 130 to 134 had one failure with 30 "
-        "samples (Particle, seed 133, MSE 0.75), after which the search got more starts."
+        "`EquivariantRegressor` with the true form, as EMLP knows the group. Mean ± standard deviation over seeds, "
+        "which no earlier version of this table has seen; medians below. Seeds 130 to 134 had had one failure with "
+        "30 samples (Particle, seed 133, MSE 0.75), after which the search got more starts."
     ]
     plt = pyplot()
     figure, axes = plt.subplots(1, len(TASKS), figsize=(11.5, 3.9), layout="constrained")
