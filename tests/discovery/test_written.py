@@ -109,9 +109,9 @@ def tensors(output, x):
     return square + (-q / 2).exp()[:, None, None] * metric
 
 
-def found_near(posed, output):
+def found_near(posed, output, seed=0):
     """A predictor and refits around a form that is nearly right, in the frame."""
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(seed)
     shift = 1e-3 * torch.randn(5, 3, 3, dtype=torch.float64, generator=generator)
     forms = [posed.frame.form_in(TRUTH + s + s.mT) for s in shift]
     best = linear_predictor(QuadraticForm(forms[0]), posed.parts.train, 0)
@@ -140,6 +140,19 @@ def test_an_exact_law_of_any_output_predicts_and_its_refits_agree(output, noise)
     assert all(form_distance(A, truth) < 1e-9 for A in (form.A, *form.refits))
     values = predict(posed.network_out(law), x)
     torch.testing.assert_close(values, y, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize(("decimals", "serves"), [(5, True), (2, False)])
+def test_one_term_leads_from_any_start_to_the_form_of_rounded_data(decimals, serves):
+    x = normal(400, 2, 3)
+    y = torch.einsum("zi,ij,zj->z", x[:, 0], TRUTH, x[:, 0]).sqrt()
+    posed = Posed.of(enter(x.round(decimals=decimals), y, "scalar")[0], 0)
+    forms = [found_near(posed, "scalar", seed) for seed in (0, 1)]
+    assert [form.law is not None for form in forms] == [serves, serves]
+    if serves:
+        assert len(terms_of(forms[0].law.network)) == 1
+        assert form_distance(forms[0].A, forms[1].A) < 1e-9
+        assert form_distance(forms[0].A, posed.frame.form_in(TRUTH)) < 1e-5
 
 
 def test_what_a_formula_leaves_open_stays_open_in_its_refits():

@@ -91,6 +91,8 @@ def _save_onnx(program: torch.export.ExportedProgram, path: Path) -> None:
 
 def invariants(found: Any, X: Any, scalars: Any = None) -> pd.DataFrame:
     """Inner products ⟨x_i, x_j⟩ and scalars, one column each, named "q" or "q11", "q12", … and as in the formula."""
+    import pandas as pd
+
     if found.symmetry is None or not found.symmetry.plain:
         met = found.symmetry or f"the verdict {found.verdict}"
         raise ValueError(f"a table of invariants is made for O(A) of one form alone, not for {met}")

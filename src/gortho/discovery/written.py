@@ -1,4 +1,4 @@
-"""A formula as the predictor, if form and coefficients, fitted together, match all samples to rounding.
+"""A formula as the predictor, if form and coefficients, fitted together, match all samples to rounding or digits.
 
 A process or a network knows a law where the samples are; an exact formula also holds beyond them. It is selected
 without the held-out samples, which then test it; and once more if a process knows more about the law.
@@ -7,6 +7,7 @@ without the held-out samples, which then test it; and once more if a process kno
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 
@@ -26,10 +27,11 @@ from gortho.discovery.smooth import FEW, Smooth, left_out_error
 from gortho.discovery.twins import WORST, Comparison, with_predictor
 from gortho.forms import QuadraticForm
 from gortho.formulas import Problem
-from gortho.formulas.find import proposals
+from gortho.formulas.find import proposals, single_terms
 from gortho.formulas.network import FormulaCoefficients
 from gortho.formulas.terms import Term
 from gortho.formulas.together import Together, together
+from gortho.formulas.values import DIGITS
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.sets import LARGE
 from gortho.samples.values import Samples
@@ -132,7 +134,14 @@ class Written:
         draws = DRAWS if few else int(share < KNOWS)
         taught = (self._taught(self.seed + k) for k in range(draws))
         shown = taught if few else chain([some], taught)
-        for terms in chain.from_iterable(proposals(self._problem(samples)) for samples in shown):
+        found = self._law(chain.from_iterable(proposals(self._problem(s)) for s in shown), some, limit)
+        if found is None and share < KNOWS:  # one term may leave the digits of x, which more terms would follow
+            found = self._law(([term] for term in single_terms(self._problem(some))), some, DIGITS)
+        return found
+
+    def _law(self, proposed: Iterable[list[Term]], some: Samples, limit: float) -> Fitted | None:
+        """The first sum of terms that leaves less than a share of the variance."""
+        for terms in proposed:
             if self.clock.over():
                 break
             law = self._exact(some, self.best.form.matrix, terms, limit)

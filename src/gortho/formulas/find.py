@@ -80,6 +80,12 @@ def proposals(problem: Problem) -> Iterator[list[Term]]:
             yield from (others for _, others in merged[:PROPOSED])
 
 
+def single_terms(problem: Problem) -> list[Term]:
+    """Terms that may be the law, each alone; see `_alone`."""
+    with np.errstate(all="ignore"):
+        return _alone(_plain(problem, _few(problem)))
+
+
 def _short_formula(problem: Problem) -> Formula | None:
     few, whole = _few(problem), _whole(problem)
     if problem.law:
@@ -111,13 +117,14 @@ def _short_formula(problem: Problem) -> Formula | None:
 
 
 def _of_digits(problem: Problem, plain: Choice, rows: Rows) -> list[Term]:
-    """The one term that leaves nothing but digits, if there is one: more terms would follow the rounding of x.
+    """The one term that leaves nothing but digits, if there is one: more terms would follow the rounding of x."""
+    return [term for term in _alone(plain) if _left(problem, [term], rows) <= DIGITS][:1]
 
-    Of several, one without absolute values is preferred.
-    """
+
+def _alone(plain: Choice) -> list[Term]:
+    """The terms that explain most alone, those without absolute values first."""
     best = [plain.pool[i].term for i in np.argsort(-plain.squares.gains(()))[:OF_DIGITS]]
-    fine = [term for term in best if _left(problem, [term], rows) <= DIGITS]
-    return sorted(fine, key=lambda t: any(f.absolute for m in t.monomials for f in m.factors))[:1]
+    return sorted(best, key=lambda t: any(f.absolute for m in t.monomials for f in m.factors))
 
 
 def _few(problem: Problem) -> Rows:
