@@ -135,7 +135,9 @@ class Written:
         taught = (self._taught(self.seed + k) for k in range(draws))
         shown = taught if few else chain([some], taught)
         found = self._law(chain.from_iterable(proposals(self._problem(s)) for s in shown), some, limit)
-        if found is None and share < KNOWS:  # one term may leave the digits of x, which more terms would follow
+        if (
+            found is None and share < KNOWS
+        ):  # one term may leave the digits of x, which more terms would follow
             found = self._law(([term] for term in single_terms(self._problem(some))), some, DIGITS)
         return found
 
