@@ -239,7 +239,7 @@ def test_underdetermined(folder):
 def test_text_says_where_the_results_lie(folder, data, recorded):
     result = call("discover", data, "--save", folder / "a/b", "--report", folder / "r.html")
     assert result.exit_code == 0
-    assert result.stdout.startswith("FOUND: ") and "law: q(x) = " in result.stdout
+    assert result.stdout.startswith("FOUND: ") and "form: q(x) = " in result.stdout
     assert f"Saved run: {folder / 'a/b'}" in result.stdout and f"Report: {folder / 'r.html'}" in result.stdout
     assert (folder / "a/b/discovery.json").exists()
 
@@ -675,8 +675,10 @@ def test_version_and_unknown_command():
 
 
 def test_exit_codes_are_the_same_everywhere():
-    for command in ([], ["discover"], ["predict"], ["check"]):
+    for command in ([], ["discover"], ["level"], ["demo"]):
         assert cli.EXITS in " ".join(call(*command, "--help").stdout.split())
+    for command, codes in (("predict", "0 success, 2 bad input"), ("check", "0 the check passed, 1 it failed, 2")):
+        assert f"Exit codes: {codes}" in " ".join(call(command, "--help").stdout.split())
     for page in ("cli.md", "data.md"):
         text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
         assert cli.EXITS in " ".join(text.split())

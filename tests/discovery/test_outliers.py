@@ -9,7 +9,7 @@ import gortho
 from gortho import Verdict
 from gortho.discovery.outliers import outliers, with_ruling
 from gortho.discovery.posed import Posed
-from gortho.discovery.predictor import exact_law, from_all, mean_error
+from gortho.discovery.predictor import exact_law, mean_error, with_validation
 from gortho.discovery.scattered import scattered
 from gortho.discovery.targets import Errors
 from gortho.reps import as_rep
@@ -142,7 +142,7 @@ def test_wrong_validation_samples_do_not_spoil_an_exact_polynomial():
     wrong = posed.parts._replace(validation=posed.parts.validation.with_targets(y, posed.parts.train.rep))
     law = exact_law(form, posed.parts, 0)
     for parts in (posed.parts, wrong):
-        assert mean_error(from_all(law, parts, 0).network, posed.parts.held_out) < 1e-24
+        assert mean_error(with_validation(law, parts, 0).network, posed.parts.held_out) < 1e-24
 
 
 def test_a_sample_that_is_nearly_all_of_the_spread_is_named_where_nothing_is_found():

@@ -728,12 +728,12 @@ def test_clock_counts_seconds_by_stage(seconds):
         raise ZeroDivisionError
     with clock.stage("search"):
         seconds.now += 4
-    assert clock.seconds == {"search": 6, "refits": 3} and clock.total == 10 and not clock.cut
+    assert clock.seconds == {"search": 6, "refits": 3} and clock.total == 10 and not clock.has_budget
 
 
 def test_every_stage_has_its_share_of_the_budget(seconds):
     clock = Clock(10.0)
-    assert clock.cut
+    assert clock.has_budget
     seconds.now += 3.9
     with clock.stage("search"):
         assert not clock.over()
@@ -754,9 +754,9 @@ def test_what_was_cut_short_tells_how_long_it_would_take(seconds):
     clock = Clock(10.0)
     seconds.now += 12
     assert clock.enough(5000) == "With these 5,000 samples, about 20 s would do."
-    clock.limited = True
+    clock.rows_left_out = True
     assert clock.enough(5000) == "With these 5,000 samples (max_samples=5000), about 20 s would do."
-    clock.missing += 28
+    clock.seconds_missing += 28
     assert "about 60 s" in clock.enough(5000)
 
 
@@ -768,7 +768,7 @@ def test_a_network_that_is_cut_short_says_what_is_missing():
         net = EquivariantNet(QuadraticForm.euclidean(train.n), output=train.rep)
         with clock.stage("predictor"):
             fit_network(net, train, validation, 50, 5e-3, 0, clock)
-        assert (clock.missing > 3 * clock.total) == missed  # one of many steps was done
+        assert (clock.seconds_missing > 3 * clock.total) == missed  # one of many steps was done
 
 
 def test_the_first_epoch_tells_nothing_of_how_long_the_rest_takes(seconds, monkeypatch):
@@ -786,7 +786,7 @@ def test_the_first_epoch_tells_nothing_of_how_long_the_rest_takes(seconds, monke
     monkeypatch.setattr(predictor_module, "fit", fit)
     with clock.stage("predictor"):
         fit_network(None, made.parts.train, made.parts.validation, 50, 5e-3, 0, clock)
-    assert clock.missing == pytest.approx(0.1 * (steps[0] - 2))
+    assert clock.seconds_missing == pytest.approx(0.1 * (steps[0] - 2))
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ def hidden():
 def test_thirty_samples_tell_form_and_law_of_few_terms(hidden):
     task, posed, _ = hidden  # 66 coefficients and ten entries of the form, of which five and nine matter
     best = linear_predictor(white(), posed.parts.train, 0)
-    found = Smooth(best, posed.parts, (), 0, Clock()).from_all(None)
+    found = Smooth(best, posed.parts, (), 0, Clock()).with_held_out(None)
     assert found.kind is Kind.TERMS
     test = task[30:]
     net = posed.network_out(found)
@@ -78,7 +78,7 @@ def test_where_nothing_is_better_than_the_mean_it_is_the_mean(hidden, monkeypatc
             weights *= -10  # far off
     smooth = Smooth(best, posed.parts, (), 0, Clock())
     monkeypatch.setattr(Smooth, "_from_few", lambda *_, **__: None)
-    found = smooth.from_all(None)
+    found = smooth.with_held_out(None)
     values = predict(found.network, *samples.inputs)
     torch.testing.assert_close(values, samples.y.mean().expand(30), rtol=0.02, atol=0.0)  # but for a ridge
 

@@ -365,7 +365,7 @@ def _bars_hold(found, task):
     ("kind", "told"), [("frames", [0, 1]), pytest.param("frames force", None, marks=pytest.mark.slow)]
 )
 def test_spaces_that_move_together(kind, told, tmp_path):
-    task = broken(kind, 1, samples=1_200 if told is None else 500)
+    task = broken(kind, 1, samples=1_200 if told is None else 400)
     found = discovered(task, spaces=told, look_for=["spaces"])
     truth = task.symmetry
     assert found.verdict is Verdict.FOUND and str(found.symmetry) == str(truth) and found.symmetry.linked
@@ -476,7 +476,7 @@ def test_a_symplectic_law_is_found(symplectic):
     assert found.verdict is Verdict.FOUND and str(found.symmetry) == found.group_name == "Sp(4)"
     assert form_distance(found.skew.matrix, task.symmetry.skew.matrix) < 0.01
     assert found.form is None and found.forms == () and found.generators.shape == (10, 4, 4)
-    assert "law: ω(x, y) = " in str(found) and "respects Sp(4)" in found.headline()
+    assert "form: ω(x, y) = " in str(found) and "respects Sp(4)" in found.headline()
     assert found.equivariance_error(task.x[:20]) < 1e-10
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -560,7 +560,7 @@ def test_only_what_is_asked_for_is_looked_for():
     found = discovered(task, look_for="O")
     assert found.verdict is Verdict.NONE and not any("wider" in notice for notice in found.notices)
     clock = Clock(1.0)
-    clock.missing = 12.0
+    clock.seconds_missing = 12.0
     left_open = cut_short(found, clock)  # nothing is denied before all symmetries were tried
     assert left_open.verdict is Verdict.UNDERDETERMINED and left_open.confidence == 0
     assert "before all other symmetries had been tried" in left_open.reason and "20 s" in left_open.advice

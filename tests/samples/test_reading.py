@@ -318,20 +318,6 @@ def test_slopes_from_a_file(tmp_path):
     data = read(tmp_path / "a.csv", derivative="t", by="run", output="vector")
     assert data.names == ("a", "b") and data.y.shape == (240, 2) and data.weights is not None
     assert np.median(np.abs(data.y - frame[["da", "db"]].to_numpy())) < 1e-3
-    result = call(
-        "discover",
-        tmp_path / "a.csv",
-        "--derivative",
-        "t",
-        "--by",
-        "run",
-        "--effort",
-        "quick",
-        "--look-for",
-        "O",
-        "--json",
-    )
-    assert result.exit_code in (0, 3, 4) and 'vector",' in result.stdout
     with pytest.raises(DataError, match="without derivative="):
         read(tmp_path / "a.csv", y="a", by="run")
     with pytest.raises(DataError, match="output='vector'"):
@@ -377,7 +363,18 @@ def test_slopes_of_circles_are_checked_as_they_were_found(tmp_path):
         x = radius * np.array([np.cos(phase + radius * t), np.sin(phase + radius * t)])
         frames.append(pd.DataFrame({"run": run, "t": t, "a": x[0], "b": x[1]}))
     pd.concat(frames).to_csv(tmp_path / "a.csv", index=False)
-    made = ("--derivative", "t", "--by", "run", "--effort", "quick", "--save", tmp_path / "run")
+    made = (
+        "--derivative",
+        "t",
+        "--by",
+        "run",
+        "--effort",
+        "quick",
+        "--look-for",
+        "SO",
+        "--save",
+        tmp_path / "run",
+    )
     result = call("discover", tmp_path / "a.csv", *made)
     assert result.exit_code == 0 and "axial output" in result.stdout
     assert call("check", tmp_path / "run", tmp_path / "a.csv").exit_code == 0

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import click
 
-from gortho.cli.base import EXIT_CODES, main
+from gortho.cli.base import EXIT_CODES, EXITS, main
 from gortho.cli.beforehand import check_destinations, check_place
-from gortho.cli.options import DECIMAL, FILE, JSON, NAMES, SEED
+from gortho.cli.options import DECIMAL, FILE, JSON, NAMES, SEED, X, options
 
 
-@main.command()
-@FILE
-@click.option("--x", metavar="NAMES", help="Columns of x, such as E,px:pz; or the name of an array.")
+@main.command(epilog=EXITS)
+@options(FILE, X)
 @NAMES
 @click.option("--x-error", metavar="A,B,C", help="Errors of the columns relative to each other, if known.")
 @DECIMAL

@@ -29,8 +29,9 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _once(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> str | None:
     """The one value given; several are an error, since all but the last would be ignored silently."""
     if len(value) > 1:
+        points = f" --points {len(value)}" if any(p.name == "points" for p in context.command.params) else ""
         raise click.UsageError(
-            f"--x was given {len(value)} times: give all columns at once, --x {','.join(value)} --points {len(value)}"
+            f"--x was given {len(value)} times: give all columns at once, --x {','.join(value)}{points}"
         )
     return value[0] if value else None
 

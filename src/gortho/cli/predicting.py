@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gortho.cli.base import EXITS, as_options, main
+from gortho.cli.base import BAD_INPUT, as_options, main
 from gortho.cli.options import DECIMAL, DROPNA, FILE, JSON, POINTS, RUN, SCALARS, X, Y, options
 
 if TYPE_CHECKING:  # what the commands need is imported where it is used
     from gortho.discovery import Discovery
 
 
-@main.command(epilog=EXITS)
+@main.command(epilog=f"Exit codes: 0 success, {BAD_INPUT} bad input.")
 @options(RUN, FILE, X, SCALARS, POINTS, DECIMAL, DROPNA)
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="Output file: .npz, .csv, .parquet or .h5."
@@ -51,7 +51,7 @@ def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
     click.echo(f"{len(y)} prediction{'s' * (len(y) != 1)} in {out}{empty}")
 
 
-@main.command(epilog=EXITS)
+@main.command(epilog=f"Exit codes: 0 the check passed, 1 it failed, {BAD_INPUT} bad input.")
 @options(RUN, FILE, X, Y, SCALARS, POINTS, DECIMAL, DROPNA, JSON)
 @click.pass_context
 def check(ctx: click.Context, /, run: Path, file: Path, as_json: bool, **columns: Any) -> None:

@@ -77,7 +77,8 @@ def scan(
     Columns of x, scalars, weights and errors are not targets; constant columns, row numbers and dates are skipped and
     listed. The table, sorted by verdict and confidence, is written to DIR/table.csv and DIR/table.html. Each row is
     saved as soon as it is known: after Ctrl-C or a crash, the same command continues. In --y-error, {} stands for the
-    target. The time budget is per target.
+    target. The time budget is per target. --y and --derivative are for folders; the targets of a file are named by
+    --targets.
 
     \b
     Examples:

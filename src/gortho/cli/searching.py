@@ -58,8 +58,9 @@ TOLERANCE = 0.003
     default="scalar",
     show_default=True,
     metavar="KIND",
-    help="How the target transforms: scalar, vector, covector, conjugation, bilinear, form, with pseudo before it if a "
-    'mirror changes its sign (pseudoscalar, pseudovector), or "scalar + 2*vector"; class for labels.',
+    help="How the target transforms: scalar; vector; covector (a gradient); or a matrix: conjugation (maps vectors to "
+    "vectors), bilinear (like x xᵀ), form (like A); with pseudo before it, as in pseudovector, if a mirror changes its "
+    'sign; several, such as "scalar + 2*vector"; or class for labels.',
 )
 @click.option(
     "--errors",
@@ -205,7 +206,7 @@ def discover(
     _hand_over(ctx, found, report, save, as_json)
 
 
-@main.command()
+@main.command(epilog=EXITS)
 @SEED
 @EFFORT
 @click.option(

@@ -61,8 +61,8 @@ class Clock:
         self.budget = None if budget is None else checks.seconds(budget)
         self.started = time.perf_counter()
         self.seconds: dict[str, float] = {}
-        self.missing = 0.0  # seconds, about, that what was cut short would have taken
-        self.limited = False  # whether there were more samples than are used
+        self.seconds_missing = 0.0  # seconds, about, that what was cut short would have taken
+        self.rows_left_out = False  # whether there were more samples than are used
         self.shares = SHARES
         self._end: float | None = None
 
@@ -83,16 +83,16 @@ class Clock:
 
     def enough(self, samples: int) -> str:
         """A sentence on the time budget that would have been enough."""
-        which = f" (max_samples={samples})" if self.limited else ""
+        which = f" (max_samples={samples})" if self.rows_left_out else ""
         return f"With these {samples:,} samples{which}, about {self.advised} s would do."
 
     @property
     def advised(self) -> int:
         """Seconds that would have been enough, with a margin."""
-        return STEP * math.ceil(MARGIN * (self.total + self.missing) / STEP)
+        return STEP * math.ceil(MARGIN * (self.total + self.seconds_missing) / STEP)
 
     @property
-    def cut(self) -> bool:
+    def has_budget(self) -> bool:
         """Whether there is a budget at all."""
         return self.budget is not None
 

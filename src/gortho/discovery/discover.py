@@ -2,7 +2,8 @@
 
 The steps: check the samples, split them, and transform them to their frame; find the form by starts (M6, M11), search
 (M12) and refits; freeze it and fit the predictor; compare with models without a form; judge; look for a formula. All
-but the last step happen in the frame (M18). The held-out part is used in the last three steps only, never for fitting.
+but the last step happen in the frame (M18). The verdict rests on held-out samples that no fit has seen; only outliers
+are removed from them. The predictor that is returned may afterwards be fitted to all samples.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from gortho.discovery.large import Survey, allowed
 from gortho.discovery.law import with_formula
 from gortho.discovery.outliers import SEARCHES, outlier_notices, outliers, with_ruling, without_outliers
 from gortho.discovery.posed import Posed
-from gortho.discovery.predictor import Fitted, Kind, Parts, committee, final_predictor, from_all
+from gortho.discovery.predictor import Fitted, Kind, Parts, committee, final_predictor, with_validation
 from gortho.discovery.result import Discovery, with_reach
 from gortho.discovery.search import Interrupted, as_good
 from gortho.discovery.settings import Settings
@@ -106,7 +107,7 @@ def discover(
         known: what a pass over all rows found, if X and y are a sample of them (`gortho.survey`).
         watch: called with (stage, fraction done, leading form) during the work; by default notebooks show a bar.
         look_for: what to try if O(A) fails: "auto" for all, or some of "O", "SO", "direction", "origin", "spaces",
-            "skew"; "O" alone for none. A parity that was given belongs to O(A).
+            "skew"; "O" alone for none. If ``axial`` or an odd output is given, O(A) with this parity is always tried.
         axial: indices of the vectors of a sample that are axial, such as magnetic fields; True for all.
         spaces: index of the form of each vector of a sample, if there are several kinds: ``[0, 0, 1]``.
         labels: names for the formula: ``{"y": "energy", "vectors": ["p", "k"], "scalars": ["m1", "m2"]}``; a series
@@ -138,7 +139,7 @@ def discover(
         kinds, each = coordinates_of(as_names(names, columns) or [], spaces, dims)
         names, labels = kinds[dims.index(max(dims))], with_coordinates(Labels.of(labels, y, scalars), each)
     limits = allowed(time_budget, max_samples, seed, read=None if known is None else len(X))
-    clock.limited = limits.rows(0) < (len(X) if known is None else known.rows)
+    clock.rows_left_out = limits.rows(0) < (len(X) if known is None else known.rows)
     samples, notices = enter(
         X,
         y,
@@ -334,7 +335,7 @@ def _handed_back(
         with clock.stage("predictor"):
             fitted, comparison = smooth_or_written(fitted, form.estimates, comparison, parts, seed, clock)
             if fitted.kind is Kind.POLYNOMIAL:
-                fitted = from_all(fitted, parts, seed)
+                fitted = with_validation(fitted, parts, seed)
     if settings.members > 1 and fitted.kind in (Kind.LINEAR, Kind.NETWORK):
         steps, watched = settings.predictor_steps, partial(progress, "members")
         with clock.stage("members"):

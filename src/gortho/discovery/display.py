@@ -163,7 +163,7 @@ def as_html(found: Any) -> str:
     """Verdict, law and form as a piece of HTML, for notebooks."""
     rows = [f"<p><b>{found.verdict.name}</b>: {html.escape(found.headline())}</p>"]
     if law := found.law():
-        label = "law" if found.symmetry is not None else "best candidate, not accepted"
+        label = "form" if found.symmetry is not None else "best candidate, not accepted"
         rows.append(f"<p>{label}: {html.escape(law)} [{html.escape(found.group_of_law)}]</p>")
     if found.formula is not None:
         first, *more = found.formula.lines()

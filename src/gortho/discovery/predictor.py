@@ -62,7 +62,7 @@ class Kind(enum.StrEnum):
 
 
 class Parts(NamedTuple):
-    """Samples in three parts, in their frame; the held-out part is for judging only."""
+    """Samples in three parts; the held-out part is for judging."""
 
     train: Samples
     validation: Samples
@@ -124,7 +124,7 @@ def fit_network(
         progress(done)
         if over := asked > 1 and clock.over():
             each = (time.perf_counter() - first) / (asked - 1)
-            clock.missing += each * max(0, epochs + polish - asked)
+            clock.seconds_missing += each * max(0, epochs + polish - asked)
         return over
 
     return fit(
@@ -214,7 +214,7 @@ def polynomial(form: QuadraticForm, parts: Parts, seed: int, *, moves: bool = Tr
     return None if best is None else best[1]
 
 
-def from_all(fitted: Fitted, parts: Parts, seed: int) -> Fitted:
+def with_validation(fitted: Fitted, parts: Parts, seed: int) -> Fitted:
     """The same polynomial with the form that training and validation samples tell together.
 
     Under noise this is the estimate of least error: the choice of the polynomial took fewer samples. The first one

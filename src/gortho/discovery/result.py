@@ -47,15 +47,21 @@ class Discovery:
 
     Attributes:
         verdict: `Verdict.FOUND`, `NONE` or `UNDERDETERMINED`; ``reason`` and ``advice`` say why and what to do.
+        output: how the targets transform.
+        names: names of the coordinates.
         confidence: how often answers with similar evidence were right (see `gortho.discovery.verdict.confidence`).
         candidate: the best form, whatever the verdict; ``form`` is the same, but only if FOUND.
         entry_errors, eigenvalue_errors: standard errors from refits; `intervals` and `eigenvalue_intervals` are made
             of them.
         refits: number of refits.
         network: the predictor, in float64, with the candidate frozen inside.
-        network_options: arguments that the predictor was built with.
-        certificate: relative equivariance error of the predictor by largest boost, in float64.
+        network_options: arguments that the predictor was built with, those of `gortho.nn.EquivariantNet`.
+        certificate: relative equivariance error of the predictor by largest boost, in float64; ``free_certificate``
+            is that of a network of the coordinates, for comparison.
         evidence: the measurements behind the verdict.
+        peers: held-out errors of the predictor and of the models that it was compared with.
+        held_out: true and predicted targets of the held-out samples, as flat arrays.
+        notices: what was noticed about the data or done to them.
         classes: the classes, if the targets were labels.
         restarts: the forms at which the starts of the search ended, best first.
         provenance: samples, seed, errors, times, versions.
@@ -85,7 +91,7 @@ class Discovery:
     certificate: dict[float, float] = field(default_factory=dict)
     free_certificate: dict[float, float] = field(default_factory=dict)
     restarts: tuple[Restart, ...] = ()
-    held_out: tuple[np.ndarray, np.ndarray] | None = None  # true and predicted, flat
+    held_out: tuple[np.ndarray, np.ndarray] | None = None
     notices: tuple[str, ...] = ()
     classes: tuple[Any, ...] = ()
     columns: tuple[str, ...] = ()  # of the table that x came from

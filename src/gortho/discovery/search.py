@@ -230,7 +230,7 @@ def search(
             if best.restarts[0].criterion < LITTLE:
                 break
             if clock.over():
-                clock.missing += (clock.total - begun) * (ATTEMPTS * len(kinds) / tried - 1)
+                clock.seconds_missing += (clock.total - begun) * (ATTEMPTS * len(kinds) / tried - 1)
                 break
         best = _chosen(found, train, validation, seed)
         whole = prepared(Samples.cat([train, validation]), best.errors)

@@ -88,7 +88,7 @@ class Smooth:
         starts = [Start("", A) for A in (self.best.form.matrix, *self.others)]
         return [start.A for start in distinct(starts)]
 
-    def from_all(self, one: Fitted | None) -> Fitted | None:
+    def with_held_out(self, one: Fitted | None) -> Fitted | None:
         """The process fitted to all samples: what was held out has served its purpose by then.
 
         Few samples may be enough for a process only when taken together: it is tried once more.

@@ -141,7 +141,7 @@ def _networks(
     """Add a network of the coordinates, where twins leave something, and its twin, where it is better than they."""
     if _best(twins).validation <= NETWORK_FROM * _deviations(parts.validation, parts.train).mean():
         return Ended.DONE
-    before = clock.missing
+    before = clock.seconds_missing
     network, _, ended = _network(parts, steps, seed, clock)
     free.append(network)
     if ended is Ended.DONE and _unit_free(parts.train) and network.validation < _best(twins).validation:
@@ -156,7 +156,7 @@ def _networks(
                 _model(f"network of the invariants, corrected by {n}", parts, v) for n, v in other.free()
             ]
     elif ended is Ended.STOPPED:
-        clock.missing += clock.missing - before  # its twin would have taken as long
+        clock.seconds_missing += clock.seconds_missing - before  # its twin would have taken as long
     if ended is Ended.INTERRUPTED:
         raise KeyboardInterrupt
     return ended

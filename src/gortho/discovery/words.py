@@ -85,7 +85,7 @@ def text(found: Discovery) -> str:
     """The whole answer, in lines."""
     lines = [f"{found.verdict.name}: {headline(found)}"]
     if law := found.law():
-        label = "law" if found.verdict is Verdict.FOUND else "best candidate, not accepted"
+        label = "form" if found.verdict is Verdict.FOUND else "best candidate, not accepted"
         lines.append(f"  {label}: {law}   [{found.group_of_law}]")
     if found.candidate is not None:
         lines.append(f"  {_eigenvalues(found)}")

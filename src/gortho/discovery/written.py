@@ -99,7 +99,7 @@ def smooth_or_written(
     if has_process(data):
         law = Written(best, data, _left_by(best, parts), seed, clock).fitted()
     if law is None:
-        fitted = best = smooth.from_all(one) or fitted
+        fitted = best = smooth.with_held_out(one) or fitted
         if len(data) <= FEW and has_process(data):  # all together they tell a form that is nearer
             law = Written(best, data, _left_by(best, parts), seed, clock).fitted()
     if law is None:

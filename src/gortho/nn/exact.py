@@ -44,7 +44,8 @@ class EquivariantNet(nn.Module):
         width, depth: size of the coefficient network.
         members: number of coefficient networks, which are averaged.
         features: if above 0, coefficients are linear in fixed functions of the invariants, with about this many
-            weights, instead of a network (`gortho.nn.features`); with a degree of 0, 1 or 2, only in their monomials.
+            weights, instead of a network (`gortho.nn.features`).
+        degree: with ``features``, use only monomials of the invariants up to this degree: 0, 1 or 2.
         seed: seed of the weights.
         axial: indices of the input vectors that are axial, such as magnetic fields; True for all.
         output_space: with several spaces, the one that the output transforms with.

@@ -64,8 +64,11 @@ class Known(nn.Module):
 
 
 class FixedForm(Known):
-    """A known form. Inner products go through the standard frame S, A = SᵀJS, because x ↦ Sx loses fewer digits
-    than x ↦ Ax when A is badly conditioned and x was boosted far along its small directions."""
+    """A known form, as a module that is not trained.
+
+    Inner products go through the standard frame S, A = SᵀJS, because x ↦ Sx loses fewer digits than x ↦ Ax when A is
+    badly conditioned and x was boosted far along its small directions.
+    """
 
     pairing = Pairing.SYMMETRIC
     derived: tuple[str, ...] = ("raise_",)

@@ -30,11 +30,11 @@ class PairNet(nn.Module):
 
     Args:
         form: a `QuadraticForm` or symmetric matrix (known), a `LearnableForm`, or n to learn one in R^n; or a
-            `Symmetry` or its name: its directions are referred to, its origin is subtracted.
+            `Symmetry` or its name: its directions are used as reference vectors, its origin is subtracted.
         width, pairs, depth: channels of a point and of a pair, and number of message layers.
         hidden: inner channels of a layer; twice the width by default.
         spurions: vectors ``(S, n)`` that the network may refer to.
-        references: so many reference vectors are learnt; see `learnt_references`.
+        references: number of reference vectors to learn; see `learnt_references`.
         dropout: share of inner channels dropped in training.
         fused: use the Triton kernel for message sums; by default where it can be.
         seed: seed of the weights.

@@ -31,7 +31,7 @@ class TensorNet(EquivariantNet):
         inputs: what comes in, in order: "vector", "covector", "conjugation", "bilinear", "form", "pseudovector", …, or
             rep objects. `pack` lays the values out as rows ``(batch, rows, n)``, a matrix as n of them.
         output: a scalar, vector or covector, odd or not, or a sum of such.
-        words: vectors are made of x_i and of products of so many operators with x_i, at most.
+        words: maximum number of operators multiplied onto a vector x_i.
         options: as of `EquivariantNet`: ``sample_scalars``, ``width``, ``depth``, ``features``, ``seed``.
 
     >>> import torch, gortho

@@ -30,7 +30,7 @@ class Scan:
     """The result of a scan.
 
     Attributes:
-        rows: one for each target: FOUND first, then NONE, UNDERDETERMINED and ERROR; by falling confidence.
+        rows: one for each target: FOUND first, then NONE, UNDERDETERMINED and ERROR; each by decreasing confidence.
         left_out: columns or files that were not tried, with the reason.
         source: the file or folder.
         folder: where the table is written; None if it is not written.

@@ -102,15 +102,19 @@ def fit(
         x, y: samples, ``(N, p, n)`` or ``(N, n)``, and targets ``(N, *output shape)``; scalars as the network expects.
             Or x alone, a `gortho.Samples`.
         weights: sample weights ``(N,)``.
+        epochs, batch_size: maximum number of passes over the training samples, and samples per step.
         validation: fraction held out at random, samples, or a tuple (x, y, point_scalars, sample_scalars).
         loss: function of (prediction, target, weights); by default squared error in units of the target's scale.
         calibrate: fit the network's units to the training data first.
         convex: with a known form, look for a short polynomial by least squares first.
         lr, form_lr: peak learning rates of the weights and of the form (three times ``lr`` by default).
+        weight_decay: AdamW's weight decay of the weights; the form has none.
+        clip: maximum norm of a gradient.
         patience: stop after this many epochs without a better validation loss.
         stop: called between epochs and second-order steps; training ends if it returns True, as if interrupted.
         polish: number of full-batch L-BFGS steps in float64 at the end, which gain orders of magnitude on clean
             data; kept only as long as the validation loss improves. One process only.
+        seed: seed of the split and of the order of the samples.
         checkpoint: file (.safetensors) written after each epoch and resumed from if it exists.
         fabric: a `lightning.fabric.Fabric` for GPUs or several processes; one CPU process by default.
         compile: compile the network first (torch.compile): nearly halves the time of a step, after a few seconds.
@@ -202,7 +206,7 @@ def _convex_start(
     run: Run, net: EquivariantNet, few: Samples, held_out: Samples, loss: Loss, squares: bool
 ) -> None:
     """Short polynomials, stage by stage."""
-    for stage in net.convex_stages():
+    for stage in filter(None, net.convex_stages()):  # an empty one has nothing to solve for
         if squares and solvable(net, stage, few):
             run.keep_best(least_squares(net, stage, few, held_out))
         else:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gortho.discovery.posed import Posed
-from gortho.discovery.predictor import from_all, polynomial
+from gortho.discovery.predictor import polynomial, with_validation
 from gortho.forms import QuadraticForm
 from gortho.groups import symmetric_basis
 from gortho.samples.door import enter
@@ -66,7 +66,7 @@ def test_the_form_of_a_polynomial_is_as_near_as_the_noise_allows():
         fitted = polynomial(near, posed.parts, seed)
         distances = [
             posed.out(f.form.matrix).algebra_distance(task.form)
-            for f in (fitted, from_all(fitted, posed.parts, seed))
+            for f in (fitted, with_validation(fitted, posed.parts, seed))
         ]
         ratios.append([d / synthetic_bound(3_000, seed, 1.0) for d in distances])
     few, all_ = (statistics.mean(r) for r in zip(*ratios))

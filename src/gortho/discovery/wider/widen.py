@@ -98,7 +98,7 @@ def widen(
 ) -> Discovery:
     """The discovery with the simplest wider symmetry that holds; as it was, and a note, where none does."""
     if clock.budget is not None and clock.total > (1.0 if asked.parity else ROOM) * clock.budget:
-        clock.missing += WIDER * (clock.total + clock.missing)
+        clock.seconds_missing += WIDER * (clock.total + clock.seconds_missing)
         return cut_short(replace(found, notices=(*found.notices, NO_TIME)), clock)
     parts = posed.weighted(form.search.errors)
     ends: list[End] = []
@@ -148,7 +148,7 @@ def widen(
 
 def _rounds(claims: list[Claim], asked: Asked, clock: Clock) -> list[list[Claim]]:
     """The claims that are searched for and tested together: with a time budget, the parity that was given is first."""
-    return [claims[:1], claims[1:]] if asked.parity and clock.cut else [claims]
+    return [claims[:1], claims[1:]] if asked.parity and clock.has_budget else [claims]
 
 
 def _trials(
@@ -242,7 +242,7 @@ def _searched(
                 return [end]  # the simplest claim by which the law is exact
         looks.append((claim, first))
         if clock.over():
-            clock.missing += (clock.total - begun) * (len(claims) / (place + 1) - 1) / LOOKED
+            clock.seconds_missing += (clock.total - begun) * (len(claims) / (place + 1) - 1) / LOOKED
             break
         if claim.skew and first[0][0] <= CLEAR * free:
             break
