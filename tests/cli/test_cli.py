@@ -677,7 +677,10 @@ def test_version_and_unknown_command():
 def test_exit_codes_are_the_same_everywhere():
     for command in ([], ["discover"], ["level"], ["demo"]):
         assert cli.EXITS in " ".join(call(*command, "--help").stdout.split())
-    for command, codes in (("predict", "0 success, 2 bad input"), ("check", "0 the check passed, 1 it failed, 2")):
+    for command, codes in (
+        ("predict", "0 success, 2 bad input"),
+        ("check", "0 the check passed, 1 it failed, 2"),
+    ):
         assert f"Exit codes: {codes}" in " ".join(call(command, "--help").stdout.split())
     for page in ("cli.md", "data.md"):
         text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
