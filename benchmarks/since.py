@@ -36,7 +36,8 @@ FIELDS = (
 RIGHT = 0.3
 NAMES = {"MSE": "**gortho, not told the group**", "FOUND": "gortho, FOUND", "seconds": "gortho, seconds"}
 HOW = """Old figures are those of the pages of version 0.1.0, in results/version_0_1_0; new ones are those of the pages
-beside this one. Seconds are of one core, with other work beside.
+beside this one. Seconds are of one core, with other work beside; new ones of the tables of gortho reproduce are of CPU
+time.
 
 **Worse than before:** d_PA under noise, within the errors. O5 with 30 samples was FOUND in 1 of 5, and is left open
 now. Random laws are FOUND with less confidence: below 0.9 in 11 of 40, before in 0 of 54. Training a tagger took longer
@@ -162,7 +163,7 @@ def page(old: list[dict[str, str]], new: list[dict[str, str]], out: Path) -> Non
         rows.append([f"label noise {noise}, d_PA", noisy[0][k][4], noisy[1][k][4]])
         rows.append([f"label noise {noise}, MSE to clean labels", noisy[0][k][0], noisy[1][k][0]])
         rows.append([f"label noise {noise}, seconds", noisy[0][k][-2], noisy[1][k][-2]])
-    parts += ["## Tasks, 10,000 samples, the same seeds", table(["", "0.1.0", "now"], rows)]
+    parts += ["## Tasks, 10,000 samples, five seeds, others for each", table(["", "0.1.0", "now"], rows)]
     sizes = ["30", "100", "300", "1,000", "3,000", "10,000", "30,000"]
     rows = []
     for column, what in ((1, "d_PA"), (8, "seconds")):
@@ -171,7 +172,7 @@ def page(old: list[dict[str, str]], new: list[dict[str, str]], out: Path) -> Non
                 [f"{what}, {n} samples", *(cells(w / "samples.md", n)[0][column] for w in (then, now))]
             )
     parts += [
-        "## Synthetic O(2,2) by the number of samples, the same seeds",
+        "## Synthetic O(2,2) by the number of samples, five seeds, others for each",
         table(["", "0.1.0", "now"], rows),
     ]
     rows = []
