@@ -27,6 +27,16 @@ from gortho.cli.options import DEVICE, QUIET
     help="Number of seeds for every method (default: 5, toptag 3, with --quick 1).",
 )
 @click.option(
+    "--problems",
+    type=click.IntRange(1),
+    help="Number of problems of realistic, broken, verdicts and random, all kinds together.",
+)
+@click.option(
+    "--first-seed",
+    type=click.IntRange(0),
+    help="Where seeds begin (default: for each table, seeds that were not used to set any rule).",
+)
+@click.option(
     "--workers",
     type=click.IntRange(1),
     default=None,
@@ -45,6 +55,8 @@ def reproduce(
     tables: tuple[str, ...],
     quick: bool,
     seeds: int | None,
+    problems: int | None,
+    first_seed: int | None,
     workers: int | None,
     out: Path | None,
     tables_only: bool,
@@ -52,11 +64,11 @@ def reproduce(
     device: str | None,
     quiet: bool,
 ) -> None:
-    """Reproduce the paper's tables and figures, with error bars and baselines.
+    """Reproduce the tables: the paper's, with error bars and baselines, and how often verdicts are right.
 
-    TABLEs are regression, noise, suitability, samples, public and neighbours; all by default. A full run takes hours on
-    one core. Ctrl-C loses only unfinished fits: the same command continues from there, and the tables of what has been
-    measured are written either way.
+    TABLEs of methods are regression, noise, suitability, samples, public and neighbours, those of verdicts realistic,
+    broken, verdicts and random; all by default. A full run takes many hours on one core. Ctrl-C loses only unfinished
+    fits: the same command continues from there, and the tables of what has been measured are written either way.
 
     toptag is a table of its own, on the jets in DATA (see gortho data toptag). With --quick it uses 2,000 of them, or
     generates 2,000 if DATA is omitted, which needs gortho[hep].
@@ -65,6 +77,7 @@ def reproduce(
     Examples:
       gortho reproduce --quick
       gortho reproduce regression noise --seeds 5 --workers 8
+      gortho reproduce realistic --problems 96 --first-seed 1000000
       gortho reproduce toptag --quick
       gortho reproduce toptag jets --parts known,unknown --device cuda
     """
@@ -74,24 +87,30 @@ def reproduce(
     folder = out or Path("results-quick" if quick else "results")
     common: dict[str, Any] = {
         "quick": quick,
+        "first_seed": first_seed,
         "workers": workers or os.cpu_count() or 1,
         "measure": not tables_only,
         "progress": not quiet,
     }
-    if tables and tables[0] == "toptag":
-        _reproduce_toptag(tables[1:], folder, seeds or (1 if quick else 3), parts, device, common)
-        return
-    unknown = [name for name in tables if name not in EXPERIMENTS]
+    jets = bool(tables) and tables[0] == "toptag"
+    unknown = [] if jets else [name for name in tables if name not in EXPERIMENTS]
     if unknown:
         raise ValueError(
             f"no table {', '.join(unknown)}: choose from {', '.join(EXPERIMENTS)}, or toptag alone"
         )
-    if parts or device:
+    if (parts or device) and not jets:
         raise ValueError(
             "--parts and --device are for toptag: give toptag as the first table, or leave them out"
         )
+    counted = {"seeds"} if jets else {EXPERIMENTS[name].of for name in tables or EXPERIMENTS}
+    for name, value in (("seeds", seeds), ("problems", problems)):
+        if value is not None and name not in counted:
+            raise ValueError(f"--{name} = {value}: no table asked for counts {name}; leave it out")
+    if jets:
+        _reproduce_toptag(tables[1:], folder, seeds or (1 if quick else 3), parts, device, common)
+        return
     try:
-        pages = measure(tables, folder, seeds=seeds or (1 if quick else 5), **common)
+        pages = measure(tables, folder, seeds=seeds, problems=problems, **common)
     except KeyboardInterrupt:
         click.echo("Interrupted: rows so far are kept, and the same command continues.", err=True)
         sys.stdout.flush()

@@ -9,7 +9,7 @@ from gortho.nn.form import FixedForm
 from gortho.reps import TensorRep
 from gortho.studies import tasks
 from gortho.studies.baselines.emlp import EMLP, EMLPNet, invariants, maps
-from gortho.studies.experiments.methods import KnownForm, other_group
+from gortho.studies.baselines.network import KnownForm, other_group
 from gortho.testing import equivariance_error
 
 FORMS = {

@@ -12,9 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from gortho.cli import main
+from gortho.studies import baselines
+from gortho.studies.baselines import registry
 from gortho.studies.experiments import EXPERIMENTS, reproduce
-from gortho.studies.experiments.methods import methods
-from gortho.studies.experiments.rows import FIRST_SEED, Job, chance, measure, missing, read_rows, run, select
+from gortho.studies.experiments.fits import FIRST_SEED, Job, chance
+from gortho.studies.experiments.rows import missing, read_rows, run, select
 
 
 def small(method="LieGG", task="synthetic", **options):
@@ -23,7 +25,7 @@ def small(method="LieGG", task="synthetic", **options):
 
 @pytest.fixture(scope="module")
 def rows():
-    return measure(small())
+    return small().measure()
 
 
 def test_one_fit_is_read_in_several_ways(rows):
@@ -47,13 +49,13 @@ def test_rows_are_kept_and_never_measured_twice(rows, tmp_path, monkeypatch):
 
 
 def test_a_method_without_a_predictor_has_no_error():
-    (row,) = measure(small("LieGAN"))
+    (row,) = small("LieGAN").measure()
     assert "MSE" not in row and row["d_PA"] > 0
 
 
 def test_neighbours_stand_with_a_number_or_a_measured_reason(tmp_path):
     size = {"samples": 500, "test_samples": 500}
-    rows = [row | size for method in ("BNN", "gortho, wrong form told") for row in measure(small(method))]
+    rows = [row | size for method in ("BNN", "gortho, wrong form told") for row in small(method).measure()]
     bnn, told = rows
     assert "MSE" not in bnn and bnn["d_PA"] is None
     assert bnn["notes"]["collapse"] > 0.8 and bnn["notes"]["table is a group's"] == 0
@@ -66,12 +68,66 @@ def test_neighbours_stand_with_a_number_or_a_measured_reason(tmp_path):
     assert "Not complete" in text and (tmp_path / "neighbours.csv").exists()
 
 
+def of_methods():
+    return {name: experiment for name, experiment in EXPERIMENTS.items() if experiment.of == "seeds"}
+
+
 def test_every_job_names_a_method_that_exists():
-    names = set(methods())
-    for experiment in EXPERIMENTS.values():
+    names = set(registry.entries())
+    for experiment in of_methods().values():
         for quick in (True, False):
-            assert {job.method for job in experiment.jobs(2, quick)} <= names
-    assert all(len(e.jobs(5, False)) % 5 == 0 for e in EXPERIMENTS.values())
+            assert {job.method for job in experiment.jobs(7, 2, quick)} <= names
+    assert all(len(e.jobs(7, 5, False)) % 5 == 0 for e in of_methods().values())
+    for entry in registry.entries().values():
+        assert set(entry.variant.tables) <= set(of_methods()) and set(entry.variant.read_off) <= names
+
+
+TOY = '''
+"""The mean of the targets."""
+
+import torch
+
+from gortho.studies.baselines.base import Method, Stand, Variant
+
+
+class Mean(Method):
+    tuning = "There is nothing to tune."
+    parameters = 1
+    variants = (
+        Variant("mean", {"regression": Stand(65)}),
+        Variant("half the mean", {"regression": Stand()}, {"factor": 0.5}, read_off=("mean",)),
+    )
+
+    def __init__(self, output, seed=0, factor=1.0):
+        super().__init__(output, seed)
+        self.factor = factor
+
+    def fit(self, X, y, scalars=None):
+        self.network = y.mean(0)
+        return self
+
+    def predict(self, X, scalars=None):
+        return self.factor * self.network.expand(len(X), *self.network.shape)
+'''
+
+
+def test_a_baseline_is_one_file(tmp_path, monkeypatch):
+    before = registry.standing("regression")
+    (tmp_path / "mean.py").write_text(TOY)
+    monkeypatch.setattr(baselines, "__path__", [*baselines.__path__, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "gortho.studies.baselines.mean", raising=False)
+    assert [n for n in registry.standing("regression") if n not in before] == ["mean", "half the mean"]
+    (job,) = (
+        j for j in EXPERIMENTS["regression"].jobs(7, 1, True) if (j.method, j.task) == ("mean", "inertia")
+    )
+    rows = job.measure()
+    assert [row["method"] for row in rows] == ["mean", "half the mean"]
+    assert rows[0]["relative MSE"] == pytest.approx(1, abs=0.1) and rows[1]["MSE"] > rows[0]["MSE"]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (page,) = reproduce(["regression"], tmp_path, quick=True, seeds=1, first_seed=7, measure=False)
+    text = page.read_text()
+    assert text.index("| mean |") < text.index("| half the mean |") and "--seeds 1 --first-seed 7" in text
+    assert "**Mean**: There is nothing to tune." in (tmp_path / "tuning.md").read_text()
 
 
 def test_chance_level():

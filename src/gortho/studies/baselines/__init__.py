@@ -1,7 +1,10 @@
-"""Methods to compare with, each behind the same small interface (`Method`)."""
+"""Methods of the tables, ours among them, each behind the same small interface (`Method`).
+
+A file of this package with a `Method` that has `variants` is all that the tables need of it (`registry`).
+"""
 
 from gortho.studies.baselines.augerino import Augerino
-from gortho.studies.baselines.base import Method, form_of_generators, generator_distance
+from gortho.studies.baselines.base import Method, Stand, Variant, form_of_generators, generator_distance
 from gortho.studies.baselines.bnn import BNN
 from gortho.studies.baselines.emlp import EMLP
 from gortho.studies.baselines.liegan import LieGAN
@@ -20,6 +23,8 @@ __all__ = [
     "LieGAN",
     "LieGG",
     "Method",
+    "Stand",
+    "Variant",
     "form_of_generators",
     "generator_distance",
 ]

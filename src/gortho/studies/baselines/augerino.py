@@ -27,7 +27,7 @@ from gortho.nn.form import FixedForm
 from gortho.nn.plain import PlainNet
 from gortho.reps import Rep, as_rep
 from gortho.samples import Samples
-from gortho.studies.baselines.base import Method
+from gortho.studies.baselines.base import PAPER_NOISES, Method, Stand, Variant
 from gortho.training import check_data, split_indices
 from gortho.training.solvers import scaled_mse
 from gortho.training.steppers import learning_rate
@@ -87,6 +87,10 @@ class Augmentation(nn.Module):
         return torch.matrix_exp(torch.einsum("...d,dab->...ab", epsilon * self.widths, self.basis))
 
 
+#: Steps of quick runs.
+FEW = {"steps": 400, "trial_steps": 100}
+
+
 class Augerino(Method):
     """Fit a plain network under random transformations, and how far each of these may go.
 
@@ -100,6 +104,37 @@ class Augerino(Method):
         width, batch_size, lr: of the network's training; generator_lr: of generators and their widths.
     """
 
+    variants = (
+        Variant(
+            "Augerino, box",
+            {"regression": Stand(50), "suitability": Stand(50, at=())},
+            {"generators": "box"},
+            quick=FEW,
+        ),
+        Variant(
+            "Augerino, box, no averaging",
+            {"regression": Stand(51)},
+            {"generators": "box", "averaging": 0},
+            read_off=("Augerino, box",),
+        ),
+        Variant(
+            "Augerino, learnt generators",
+            {
+                "regression": Stand(52),
+                "noise": Stand(52, at=PAPER_NOISES),
+                "suitability": Stand(52),
+            },
+            {"generators": "learnt"},
+            quick=FEW,
+        ),
+        Variant(
+            "Augerino, learnt generators, no averaging",
+            {"regression": Stand(53), "noise": Stand(53)},
+            {"generators": "learnt", "averaging": 0},
+            read_off=("Augerino, learnt generators",),
+        ),
+    )
+    place = 80
     tuning = (
         "Batches of 256 and 128, limits 1 and 0.3, rewards ‖w‖ and Σ w_i and the least width were tried in single runs "
         "on seed 0 of the synthetic and inertia tasks, and chosen by validation error and by the distance to the true "
@@ -161,6 +196,12 @@ class Augerino(Method):
         self.notes["widths"] = self.augmentation.widths.tolist()
         self.generators = self.augmentation.generators()
         return self
+
+    def take_over(self, fitted: Method, X: Tensor, scalars: Tensor | None = None) -> None:
+        """Take network and transformations: what is left to differ is the average."""
+        assert isinstance(fitted, Augerino)
+        self.network, self.augmentation = fitted.network, fitted.augmentation
+        self.generators, self.notes = fitted.generators, fitted.notes
 
     def _train(self, train: Samples, held_out: Samples, strength: float, steps: int) -> float:
         """Train from the network as it is; leave the state that was best on validation data, return its loss."""

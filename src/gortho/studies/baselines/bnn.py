@@ -24,7 +24,7 @@ from torch import Tensor
 
 from gortho.forms import QuadraticForm
 from gortho.reps import Rep
-from gortho.studies.baselines.base import Method
+from gortho.studies.baselines.base import Method, Stand, Variant
 from gortho.training.steppers import learning_rate
 
 #: Products of columns within this root mean square distance of a column are taken for that column.
@@ -120,6 +120,12 @@ class BNN(Method):
         steps, lr, batch: of Adam, batches in orbits.
     """
 
+    variants = (
+        Variant(
+            "BNN", {"neighbours": Stand(40)}, quick={"steps": 300}, told=lambda task: {"group": task.form}
+        ),
+    )
+    place = 110
     tuning = (
         "Learning rates of 0.005 and 0.02, λ 0.1 and 1, 600 and 1,500 steps and two schedules were compared on cyclic "
         "shifts of 8, 10 and 16 normal numbers by whether the Cayley table came out; no law was in sight."

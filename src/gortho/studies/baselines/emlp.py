@@ -24,7 +24,8 @@ from gortho.groups import reflection
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import FixedForm
 from gortho.reps import Rep, TensorRep
-from gortho.studies.baselines.base import Method
+from gortho.studies.baselines.base import Method, Stand, Variant
+from gortho.studies.baselines.network import other_group
 from gortho.training import fit
 
 #: Eigenvalues of CᵀC, squares of the constraints' singular values, below this share of the largest count as zero.
@@ -194,6 +195,21 @@ class EMLP(Method):
         width, depth: of `EMLPNet`; steps, lr, batch_size: of Adam, stopped early on 15 % validation data.
     """
 
+    variants = (
+        Variant(
+            "EMLP, group told",
+            {"neighbours": Stand(1)},
+            quick={"steps": 100},
+            told=lambda task: {"form": task.form},
+        ),
+        Variant(
+            "EMLP, wrong group told",
+            {"neighbours": Stand(3)},
+            quick={"steps": 100},
+            told=lambda task: {"form": other_group(task.form)},
+        ),
+    )
+    place = 120
     tuning = (
         "Nothing was tuned but the size, which is what trains in a minute or two on one core; published networks are "
         "larger and train for longer."

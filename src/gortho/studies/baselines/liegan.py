@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from gortho.reps import DirectSum, Rep, as_rep
-from gortho.studies.baselines.base import Method
+from gortho.studies.baselines.base import Method, Stand, Variant
 
 REGULARISERS = ("cosine", "norm")
 #: So many neighbours in a batch share a transformation: matrix exponentials are half of the cost otherwise.
@@ -33,6 +33,8 @@ class LieGAN(Method):
         lr, discriminator_lr: learning rates of Adam.
     """
 
+    variants = (Variant("LieGAN", {"regression": Stand(60), "suitability": Stand(60)}, quick={"steps": 300}),)
+    place = 90
     tuning = (
         "Learning rates, λ and the deviation of the coefficients are official, η is a tenth of it. One other setting "
         "(λ 0.1, deviation 0.5, η 0.01) on an O(3) scalar law and the other regulariser on the inertia task, seed 0 "

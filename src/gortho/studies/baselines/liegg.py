@@ -18,7 +18,9 @@ from torch import Tensor
 
 from gortho.discovery.spectral import InfinitesimalLaw
 from gortho.reps import Rep, as_rep
+from gortho.studies.baselines.base import Stand, Variant
 from gortho.studies.baselines.mlp import MLP, Reader
+from gortho.studies.tasks import Task
 
 #: Singular values below this share of the largest one are rounding: no gap among them means anything.
 ROUNDING = 1e-11
@@ -34,6 +36,20 @@ OFFICIAL: dict[str, Any] = {
     "weight_decay": 1e-4,
     "polish": 0,
 }
+
+
+#: Actions of the same shape as the right one.
+WRONG = {"conjugation": "bilinear", "bilinear": "conjugation"}
+
+
+def wrong_action(task: Task) -> dict[str, str] | None:
+    """An action of the same shape as the task's, where there is one."""
+    return {"action": WRONG[task.output]} if task.output in WRONG else None
+
+
+def ablation(place: float) -> dict[str, Stand]:
+    """Where ablations stand."""
+    return {"regression": Stand(place), "noise": Stand(place)}
 
 
 def generator_basis(n: int, traceless: bool) -> Tensor:
@@ -67,6 +83,25 @@ class LieGG(Reader):
         network: size and training of the network, as `MLP` takes them.
     """
 
+    variants = (
+        Variant(
+            "LieGG",
+            {
+                "regression": Stand(30),
+                "noise": Stand(30),
+                "suitability": Stand(30),
+                "samples": Stand(10),
+                "neighbours": Stand(30),
+            },
+            quick={"steps": 600},
+            read_off=("LIG",),
+        ),
+        Variant("LieGG, dimension by gap", ablation(31), {"dimension": "gap"}, read_off=("LieGG",)),
+        Variant("LieGG, all of gl(n)", ablation(32), {"traceless": False}, read_off=("LieGG",)),
+        Variant("LieGG, wrong action", ablation(33), told=wrong_action, read_off=("LieGG",)),
+        Variant("LieGG, small network", {"regression": Stand(34)}, {"official": True}, quick={"steps": 300}),
+    )
+    place = 60
     tuning = (
         f"The network is that of the MLP: {MLP.tuning} Nothing else is tuned: the dimension n(n-1)/2 and the output "
         "action are told."

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from gortho.reps import DirectSum, Rep, as_rep
+from gortho.studies.baselines.base import Stand, Variant
 from gortho.studies.baselines.mlp import MLP, Reader
 from gortho.training.steppers import learning_rate
 
@@ -117,6 +118,11 @@ class LIG(Reader):
         network: size and training of the predictor, as `MLP` takes them.
     """
 
+    variants = (
+        Variant("LIG", {"neighbours": Stand(20)}, quick={"steps": 600, "iterations": 150}),
+        Variant("LIG, affine", {"neighbours": Stand(21)}, {"fields": "affine"}, read_off=("LIG",)),
+    )
+    place = 100
     tuning = (
         f"The predictor is that of the MLP: {MLP.tuning} Of the fields, the published loss on angles and squared inner "
         "products, weights of 0.1, 1 and 10, learning rates of 3e-3 to 3e-2 and one or four steps of the solver were "

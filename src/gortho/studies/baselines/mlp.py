@@ -15,7 +15,7 @@ from gortho.forms import QuadraticForm
 from gortho.nn.form import FixedForm
 from gortho.nn.plain import PlainNet
 from gortho.reps import Rep, as_rep
-from gortho.studies.baselines.base import Method
+from gortho.studies.baselines.base import Method, Stand, Variant
 from gortho.training import fit
 
 #: Lengths of training to try, as shares of all steps; validation chooses. Under noise a short cosine beats the best
@@ -36,6 +36,14 @@ class MLP(Method):
         polish: so many steps of full-batch L-BFGS in float64 at the end, kept as far as validation gets better.
     """
 
+    variants = (
+        Variant(
+            "MLP",
+            {table: Stand(70) for table in ("regression", "noise", "suitability", "neighbours")},
+            read_off=("LieGG", "LIG"),
+        ),
+    )
+    place = 50
     tuning = (
         "Widths 128 and 256, 2 or 3 hidden layers, batches of 128 and 256, learning rates 3e-3 to 2e-2, 750 to 24,000 "
         "steps and L-BFGS at the end were compared, not in all combinations, on validation data of the synthetic "
@@ -113,6 +121,11 @@ class Reader(MLP):
         super().fit(X, y, scalars)
         self.read(X, scalars)
         return self
+
+    def take_over(self, fitted: Method, X: Tensor, scalars: Tensor | None = None) -> None:
+        """Take the network, and find its generators."""
+        super().take_over(fitted, X, scalars)
+        self.read(X, scalars)
 
     def read(self, X: Tensor, scalars: Tensor | None = None) -> None:
         """Find the generators of the network as it is."""

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from gortho.discovery.spectral import InfinitesimalLaw
 from gortho.reps import Rep, as_rep
+from gortho.studies.baselines.base import Stand, Variant
 from gortho.studies.baselines.liegg import generator_basis
 from gortho.studies.baselines.mlp import MLP, Reader
 
@@ -67,6 +68,15 @@ class SDBA(Reader):
         network: size and training of the network, as `MLP` takes them.
     """
 
+    variants = (
+        Variant(
+            "SDBA",
+            {"samples": Stand(20)} | {t: Stand(40) for t in ("regression", "noise", "suitability")},
+            quick={"iterations": 500},
+            read_off=("LieGG",),
+        ),
+    )
+    place = 70
     tuning = (
         f"The network is that of the MLP: {MLP.tuning} Loss, learning rate and iterations are the published ones; "
         "others, tried on exact laws (synthetic and inertia, seed 1), found the algebra too (d_PA below 0.02)."

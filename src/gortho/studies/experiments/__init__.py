@@ -1,7 +1,8 @@
-"""The paper's tables and figures, and the public tables, measured again: `gortho reproduce`.
+"""All tables, measured again: `gortho reproduce`.
 
-One module a table. Each names its jobs (a method on a task with a seed) and makes its page from the rows; all share
-one file of rows, so what two tables need is measured once and a stopped run goes on where it was.
+One module a table. Each names its jobs, from its first seed on, and makes its page from the rows that answer these.
+Tables of methods (`fits`) share one file of rows, tables of verdicts (`problems`) another, so what two tables need is
+measured once and a stopped run goes on where it was.
 """
 
 from __future__ import annotations
@@ -9,19 +10,37 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from gortho.studies.experiments import neighbours, public, regression, samples, suitability
-from gortho.studies.experiments.methods import QUICK, THOROUGH, describe, tuning
-from gortho.studies.experiments.rows import Job, Row, missing, read_rows, run, select
+from gortho.studies.baselines.ours import QUICK, THOROUGH, describe
+from gortho.studies.baselines.registry import tuning
+from gortho.studies.experiments import fits, neighbours, public, regression, samples, suitability
+from gortho.studies.experiments.rows import Row, missing, read_rows, run, select
 from gortho.studies.experiments.tables import write_page
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table: what to measure, and how to show it."""
+    """A table: what to measure, and how to show it.
 
-    jobs: Callable[[int, bool], list[Job]]
+    Attributes:
+        jobs: the jobs from a first seed on, so many, small ones if quick.
+        page: makes the files of the table from rows: a folder, and the command that the page names.
+        first_seed: where seeds begin, unless another one is asked for.
+        count: how many, and how many if quick: seeds for every method, or problems.
+        of: what is counted, "seeds" or "problems".
+    """
+
+    jobs: Callable[[int, int, bool], Sequence[Any]]
     page: Callable[[Sequence[Row], Path, str], None]
+    first_seed: int = fits.FIRST_SEED
+    count: tuple[int, int] = (5, 1)
+    of: str = "seeds"
+
+    @property
+    def store(self) -> str:
+        """The file of its rows."""
+        return "rows.jsonl" if self.of == "seeds" else "problems.jsonl"
 
 
 EXPERIMENTS = {
@@ -29,9 +48,54 @@ EXPERIMENTS = {
     "noise": Experiment(regression.noise_jobs, regression.noise_page),
     "suitability": Experiment(suitability.jobs, suitability.page),
     "samples": Experiment(samples.jobs, samples.page),
-    "public": Experiment(public.jobs, public.page),
+    "public": Experiment(public.jobs, public.page, public.FIRST_SEED),
     "neighbours": Experiment(neighbours.jobs, neighbours.page),
 }
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A table as it was asked for: from which seed on, how many, and small or not."""
+
+    name: str
+    first_seed: int | None
+    count: int | None
+    quick: bool
+
+    @property
+    def experiment(self) -> Experiment:
+        """The table itself."""
+        return EXPERIMENTS[self.name]
+
+    def jobs(self) -> Sequence[Any]:
+        """What belongs to it."""
+        first = self.experiment.first_seed if self.first_seed is None else self.first_seed
+        return self.experiment.jobs(first, self._count(), self.quick)
+
+    def _count(self) -> int:
+        return self.experiment.count[self.quick] if self.count is None else self.count
+
+    @property
+    def command(self) -> str:
+        """What measures it again."""
+        words = ["gortho reproduce", self.name, "--quick"][: 3 if self.quick else 2]
+        words.append(f"--{self.experiment.of} {self._count()}")
+        return " ".join(words + ([] if self.first_seed is None else [f"--first-seed {self.first_seed}"]))
+
+    def write(self, out: Path) -> Path | None:
+        """Its page, from the rows there are; None if there are none."""
+        jobs, rows = self.jobs(), read_rows(out / self.experiment.store)
+        own = select(jobs, rows)
+        if not own:
+            return None
+        self.experiment.page(own, out, self.command)
+        page = out / f"{self.name}.md"
+        left = len(missing(jobs, rows))
+        if left:
+            what = "fits" if self.experiment.of == "seeds" else "problems"
+            with open(page, "a", encoding="utf-8") as file:
+                file.write(f"\n**Not complete: {left} of {len(jobs)} {what} are missing.**\n")
+        return page
 
 
 def reproduce(
@@ -39,48 +103,47 @@ def reproduce(
     out: Path = Path("results"),
     *,
     quick: bool = False,
-    seeds: int = 5,
+    seeds: int | None = None,
+    problems: int | None = None,
+    first_seed: int | None = None,
     workers: int = 1,
     measure: bool = True,
     progress: bool = True,
 ) -> list[Path]:
     """Measure what is missing for these tables (all by default), then write them; returns the pages.
 
-    With ``measure=False`` the tables are made from the rows there are.
+    Tables of methods take so many ``seeds`` for every method, tables of verdicts so many ``problems``. With
+    ``measure=False`` the tables are made from the rows there are.
     """
-    chosen = {name: EXPERIMENTS[name] for name in (names or EXPERIMENTS)}
-    store = out / "rows.jsonl"
-    jobs = {name: experiment.jobs(seeds, quick) for name, experiment in chosen.items()}
+    asked = []
+    for name in names or EXPERIMENTS:
+        count = seeds if EXPERIMENTS[name].of == "seeds" else problems
+        asked.append(Asked(name, first_seed, count, quick))
+    out.mkdir(parents=True, exist_ok=True)
+    pages = []
     try:
-        if measure:
-            run(list(dict.fromkeys(job for some in jobs.values() for job in some)), store, workers, progress)
+        for store in dict.fromkeys(table.experiment.store for table in asked) if measure else ():
+            jobs = [job for table in asked if table.experiment.store == store for job in table.jobs()]
+            run(list(dict.fromkeys(jobs)), out / store, workers, progress)
     finally:  # what was measured is shown, also after Ctrl-C
-        pages = []
-        rows = read_rows(store)
-        for name, experiment in chosen.items():
-            own = select(jobs[name], rows)
-            if not own:
-                continue
-            flags = " --quick" if quick else ""
-            experiment.page(own, out, f"gortho reproduce {name}{flags} --seeds {seeds}")
-            pages.append(out / f"{name}.md")
-            left = len(missing(jobs[name], rows))
-            if left:
-                with open(pages[-1], "a", encoding="utf-8") as file:
-                    file.write(f"\n**Not complete: {left} of {len(jobs[name])} fits are missing.**\n")
-        lines = [f"- **{name}**: {text}" for name, text in tuning().items()]
-        settings = f"`discover` in these tables: {describe(QUICK if quick else THOROUGH)}."
-        write_page(
-            out / "tuning.md",
-            "What each method was given",
-            "No method was tuned on the samples of these tables; what was in sight when it was tuned is said for each. "
-            "For random problems and jets, discovery.md, toptag.md and tagger.md say it. "
-            "Time per fit is in the columns of seconds. Twice the steps did not help the MLP; "
-            "Augerino was not given more than its 8,000, and may gain from more.",
-            "\n".join(lines),
-            settings,
-        )
+        pages = [page for table in asked if (page := table.write(out))]
+        if any(table.experiment.of == "seeds" for table in asked):
+            _write_tuning(out, quick)
     return pages
 
 
-__all__ = ["EXPERIMENTS", "Experiment", "Job", "reproduce"]
+def _write_tuning(out: Path, quick: bool) -> None:
+    lines = [f"- **{name}**: {text}" for name, text in tuning().items()]
+    write_page(
+        out / "tuning.md",
+        "What each method was given",
+        "No method was tuned on the samples of these tables; what was in sight when it was tuned is said for each. "
+        "For random problems and jets, random.md, toptag.md and tagger.md say it. "
+        "Time per fit is in the columns of seconds. Twice the steps did not help the MLP; "
+        "Augerino was not given more than its 8,000, and may gain from more.",
+        "\n".join(lines),
+        f"`discover` in these tables: {describe(QUICK if quick else THOROUGH)}.",
+    )
+
+
+__all__ = ["EXPERIMENTS", "Experiment", "reproduce"]

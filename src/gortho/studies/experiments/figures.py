@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gortho.studies.experiments.rows import Row, as_form
+from gortho.studies.experiments.fits import as_form
+from gortho.studies.experiments.rows import Row
 
 #: Colours that people with any colour vision can tell apart, and markers beside them.
 STYLES = [("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#777777", "v")]
@@ -62,7 +64,7 @@ def heat_maps(cases: Mapping[str, Sequence[tuple[str, Row]]], path: Path) -> Non
 
 def against_samples(axis: Any, lines: Mapping[str, Sequence[tuple[int, float]]]) -> None:
     """Each seed a dot, the mean over seeds a line, both logarithmic."""
-    for (name, points), (colour, marker) in zip(lines.items(), STYLES):
+    for (name, points), (colour, marker) in zip(lines.items(), cycle(STYLES)):
         if not points:
             continue
         sizes = sorted({n for n, _ in points})

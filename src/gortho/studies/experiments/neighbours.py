@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gortho.studies.experiments.rows import Job, Row, seeds_of
+from gortho.studies.baselines.registry import fitted, standing
+from gortho.studies.experiments.fits import Job
+from gortho.studies.experiments.rows import Row
 from gortho.studies.experiments.tables import (
     markdown,
     method_table,
@@ -22,8 +24,8 @@ TASKS = {
     "O5": "O5, O(5)",
     "Particle": "Particle, O(1,3)",
 }
-TOLD = ("gortho, form told", "EMLP, group told", "gortho, wrong form told", "EMLP, wrong group told")
-ORDER = (*TOLD, "LIG", "LIG, affine", "LieGG", "MLP")
+#: Has a table of its own: it neither predicts nor has generators.
+ORBITS_ONLY = "BNN"
 #: What BNN's notes hold, and how the table calls it.
 MEASURED = {
     "spread within orbits": "spread within orbits",
@@ -36,16 +38,17 @@ MEASURED = {
 SHIFTS = "cyclic shifts: "
 
 
-def jobs(seeds: int, quick: bool) -> list[Job]:
+def jobs(first: int, seeds: int, quick: bool) -> list[Job]:
     """Every system on every task."""
     size: dict[str, Any] = (
         {"samples": 500, "test_samples": 500, "quick": True} if quick else {"samples": 2_000}
     )
+    methods = fitted("neighbours")
     return [
         Job(task, method, seed=seed, **size)
-        for seed in seeds_of(seeds)
+        for seed in range(first, first + seeds)
         for task in (list(TASKS)[:1] if quick else TASKS)
-        for method in (*TOLD, "LIG", "BNN")
+        for method in methods
     ]
 
 
@@ -53,7 +56,7 @@ def _orbits(rows: Sequence[Row]) -> str:
     """What BNN made of the orbits of each group, beside cyclic shifts of the same samples."""
     lines = []
     for task, title in TASKS.items():
-        notes = [row["notes"] for row in rows if row["task"] == task and row["method"] == "BNN"]
+        notes = [row["notes"] for row in rows if row["task"] == task and row["method"] == ORBITS_ONLY]
         for label, prefix in ((title, ""), ("cyclic shifts of the same samples", SHIFTS)):
             if notes:
                 cells = [spread([float(n[prefix + key]) for n in notes]) for key in list(MEASURED)[:-1]]
@@ -82,10 +85,11 @@ def page(rows: Sequence[Row], out: Path, command: str) -> None:
     """neighbours.md and .csv."""
     parts = [HOW.format(samples=rows[0]["samples"], tests=rows[0]["test_samples"])]
     columns = ("MSE", "relative MSE", "cos", "d_PA", "equivariance error", "seconds", "parameters")
+    order = [name for name in standing("neighbours") if name != ORBITS_ONLY]
     for task, title in TASKS.items():
         own = [row for row in rows if row["task"] == task]
         if own:
-            parts += [f"## {title}", method_table(own, ORDER, columns)]
+            parts += [f"## {title}", method_table(own, order, columns)]
     parts += ["## Finite groups", ORBITS, _orbits(rows)]
     write_csv(rows, out / "neighbours.csv")
     write_page(out / "neighbours.md", "Neighbours", *parts, provenance(rows, command))

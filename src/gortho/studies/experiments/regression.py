@@ -6,47 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gortho.studies.baselines.base import PAPER_NOISES
+from gortho.studies.baselines.registry import fitted, standing
 from gortho.studies.experiments.bound import synthetic_bound
 from gortho.studies.experiments.figures import heat_maps
-from gortho.studies.experiments.rows import FIRST_SEED, Job, Row, seeds_of
+from gortho.studies.experiments.fits import Job
+from gortho.studies.experiments.rows import Row
 from gortho.studies.experiments.tables import markdown, method_table, provenance, write_csv, write_page
 
-ORDER = (
-    "gortho",
-    "gortho, form told",
-    "paper's form",
-    "paper's form, reflection",
-    "LieGG",
-    "LieGG, dimension by gap",
-    "LieGG, all of gl(n)",
-    "LieGG, wrong action",
-    "LieGG, small network",
-    "SDBA",
-    "Augerino, box",
-    "Augerino, box, no averaging",
-    "Augerino, learnt generators",
-    "Augerino, learnt generators, no averaging",
-    "LieGAN",
-    "MLP",
-)
-#: Methods that are fitted; the rest of `ORDER` is read off one of these fits.
-FITTED = (
-    "gortho",
-    "gortho, form told",
-    "paper's form",
-    "paper's form, reflection",
-    "LieGG",
-    "LieGG, small network",
-    "Augerino, box",
-    "Augerino, learnt generators",
-    "LieGAN",
-)
-NOISY = ("gortho", "gortho, form told", "paper's form", "LieGG", "Augerino, learnt generators")
 TASKS = {"synthetic": "Synthetic O(2,2)", "inertia": "Moment of inertia, O(3)"}
-#: Standard deviations of the noise; the paper has the two in the middle. Methods that find forms are fitted at all.
+#: Standard deviations of the noise; the paper has the two in the middle.
 NOISES = (0.1, 0.5, 1.0, 3.0)
-PAPER_NOISES = (0.5, 1.0)
-AT_EVERY_NOISE = ("gortho", "LieGG")
 #: What the paper prints, from one run each: MSE, cos, d_PA.
 PRINTED = {
     ("synthetic", 0.0): {
@@ -64,30 +34,35 @@ PRINTED = {
 }
 
 
-def jobs(seeds: int, quick: bool) -> list[Job]:
+def jobs(first: int, seeds: int, quick: bool) -> list[Job]:
     """Both tasks with clean labels, all methods."""
-    size: dict[str, Any] = (
-        {"samples": 1_000, "test_samples": 500, "quick": True} if quick else {"samples": 10_000}
-    )
+    return on_tasks(list(fitted("regression")), first, seeds, quick)
+
+
+def on_tasks(methods: Sequence[str], first: int, seeds: int, quick: bool) -> list[Job]:
+    """These methods on both tasks with clean labels."""
     return [
-        Job(task, method, seed=seed, **size)
-        for seed in seeds_of(seeds)
+        Job(task, method, seed=seed, **size(quick))
+        for seed in range(first, first + seeds)
         for task in TASKS
-        for method in FITTED
+        for method in methods
     ]
 
 
-def noise_jobs(seeds: int, quick: bool) -> list[Job]:
-    """The synthetic task with noisy labels."""
-    size: dict[str, Any] = (
-        {"samples": 1_000, "test_samples": 500, "quick": True} if quick else {"samples": 10_000}
-    )
+def size(quick: bool) -> dict[str, Any]:
+    """Samples of each fit."""
+    return {"samples": 1_000, "test_samples": 500, "quick": True} if quick else {"samples": 10_000}
+
+
+def noise_jobs(first: int, seeds: int, quick: bool) -> list[Job]:
+    """The synthetic task with noisy labels; quick: methods that are fitted at every noise, at one."""
+    methods = fitted("noise")
     return [
-        Job("synthetic", method, seed=seed, noise=noise, **size)
-        for seed in seeds_of(seeds)
+        Job("synthetic", method, seed=seed, noise=noise, **size(quick))
+        for seed in range(first, first + seeds)
         for noise in (PAPER_NOISES[1:] if quick else NOISES)
-        for method in (AT_EVERY_NOISE if quick else NOISY)
-        if method in AT_EVERY_NOISE or noise in PAPER_NOISES
+        for method, stand in methods.items()
+        if stand.at is None or (noise in stand.at and not quick)
     ]
 
 
@@ -110,10 +85,10 @@ def regression_page(rows: Sequence[Row], out: Path, command: str) -> None:
     for task, title in TASKS.items():
         own = [row for row in rows if row["task"] == task]
         if own:
-            parts += [f"## {title}", method_table(own, ORDER, columns), _printed(task, 0.0)]
-    cases = {}
+            parts += [f"## {title}", method_table(own, standing("regression"), columns), _printed(task, 0.0)]
+    cases, first_seed = {}, min(row["seed"] for row in rows)
     for task, title in TASKS.items():
-        first = [row for row in rows if row["task"] == task and row["seed"] == FIRST_SEED and row["form"]]
+        first = [row for row in rows if row["task"] == task and row["seed"] == first_seed and row["form"]]
         chosen = ("gortho", "paper's form", "LieGG", "Augerino, box")
         cases[title] = [(m, row) for m in chosen for row in first if row["method"] == m]
     cases = {title: pairs for title, pairs in cases.items() if pairs}
@@ -150,7 +125,7 @@ def noise_page(rows: Sequence[Row], out: Path, command: str) -> None:
     for noise in NOISES:
         own = [row for row in rows if row["noise"] == noise]
         if own:
-            parts += [f"## Label noise {noise:g}", method_table(own, ORDER, columns)]
+            parts += [f"## Label noise {noise:g}", method_table(own, standing("noise"), columns)]
             parts += [_printed("synthetic", noise)] if noise in PAPER_NOISES else []
     write_csv(rows, out / "noise.csv")
     write_page(out / "noise.md", "Label noise, synthetic O(2,2)", *parts, provenance(rows, command))

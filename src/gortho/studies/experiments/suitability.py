@@ -7,36 +7,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gortho.studies.baselines.registry import fitted, standing
 from gortho.studies.experiments import regression
-from gortho.studies.experiments.rows import Job, Row, seeds_of
+from gortho.studies.experiments.fits import Job
+from gortho.studies.experiments.rows import Row
 from gortho.studies.experiments.tables import markdown, number, of, provenance, write_page
 
-METHODS = (
-    "gortho",
-    "paper's form",
-    "paper's form, reflection",
-    "LieGG",
-    "SDBA",
-    "Augerino, box",
-    "Augerino, learnt generators",
-    "LieGAN",
-    "MLP",
-)
 #: Bounds of the tests: relative MSE, d_PA, equivariance error of the predictor.
 PREDICTS, FINDS, EXACT = 0.01, 0.05, 1e-8
 
 
-def jobs(seeds: int, quick: bool) -> list[Job]:
-    """What the regression table needs, and data without a form."""
+def jobs(first: int, seeds: int, quick: bool) -> list[Job]:
+    """What the regression table has of these methods, and data without a form."""
     size: dict[str, Any] = (
         {"samples": 500, "test_samples": 500, "quick": True} if quick else {"samples": 2_000}
     )
+    methods = fitted("suitability")
     without = [
         Job("no form", method, seed=seed, **size)
-        for seed in seeds_of(seeds)
-        for method in ("gortho", "LieGG", "LieGAN", "Augerino, learnt generators")
+        for seed in range(first, first + seeds)
+        for method, stand in methods.items()
+        if stand.at is None
     ]
-    return regression.jobs(seeds, quick) + without
+    return regression.on_tasks(list(methods), first, seeds, quick) + without
 
 
 def _mark(values: list[float], bound: float) -> str:
@@ -59,13 +52,14 @@ def _refusal(rows: Sequence[Row]) -> str:
 def page(rows: Sequence[Row], out: Path, command: str) -> None:
     """suitability.md."""
     lines = []
-    for method in METHODS:
+    for method in standing("suitability"):
         own = {
             t: [r for r in rows if r["method"] == method and r["task"] == t]
             for t in (*regression.TASKS, "no form")
         }
         tasks = [r for t in regression.TASKS for r in own[t]]
-        refusal = "finds no symmetry" if method == "MLP" else _refusal(own["no form"])
+        finds = not tasks or of(tasks, "d_PA")
+        refusal = _refusal(own["no form"]) if finds else "finds no symmetry"
         lines.append(
             [
                 method,

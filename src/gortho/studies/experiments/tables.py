@@ -69,7 +69,7 @@ def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "\n".join(text + ["| " + " | ".join(line) + " |" for line in lines])
 
 
-def method_table(rows: Sequence[Row], order: Sequence[str], columns: Sequence[str]) -> str:
+def method_table(rows: Sequence[Row], order: Iterable[str], columns: Sequence[str]) -> str:
     """One line a method, mean ± standard deviation over seeds; the last line says what chance gives."""
     lines = []
     for method in order:

@@ -6,7 +6,6 @@ page. Everything is chosen on validation jets; test jets are scored once, in the
 
 from __future__ import annotations
 
-import json
 import math
 import platform
 import time
@@ -22,7 +21,7 @@ from tqdm import tqdm
 from gortho.forms import QuadraticForm
 from gortho.studies.baselines.base import form_of_generators, generator_distance
 from gortho.studies.baselines.sets import FlatNet
-from gortho.studies.experiments.rows import Row, facts, missing, read_rows, seeds_of
+from gortho.studies.experiments.rows import Row, facts, keep, missing, read_rows
 from gortho.studies.toptag import rivals
 from gortho.studies.toptag.blind import find_form
 from gortho.studies.toptag.frames import compared, hidden_frame, label_free, minkowski_in, seen, with_masses
@@ -89,14 +88,16 @@ PARTS: dict[str, list[tuple[str, str, bool]]] = {
 }
 
 
-def jobs(data: str, seeds: int, budget: Budget, parts: Sequence[str] = ()) -> list[Job]:
+def jobs(
+    data: str, seeds: int, budget: Budget, parts: Sequence[str] = (), first: int = FIRST_SEED
+) -> list[Job]:
     """The jobs of these parts (all by default), seed by seed: a run that is stopped early has a bit of everything."""
     unknown = [name for name in parts if name not in PARTS]
     if unknown:
         raise ValueError(f"there is no part {unknown[0]!r}: choose from {', '.join(PARTS)}")
     made = [
         Job(data, method, seed, str(budget), fraction, inputs, hidden)
-        for seed in seeds_of(seeds, FIRST_SEED)
+        for seed in range(first, first + seeds)
         for part in parts or PARTS
         for method, inputs, hidden in PARTS[part]
         for fraction in (budget.fractions if part == "fractions" else (1.0,))
@@ -118,9 +119,7 @@ def run(
     with tqdm(todo, desc="top tagging", unit="fit", disable=not progress) as bar:
         for job in bar:
             bar.set_postfix_str(f"{job.method}, {job.fraction:.1%} of jets, seed {job.seed}")
-            rows = measure(job, samples, budget, device)
-            with open(store, "a", encoding="utf-8") as file:
-                file.write("".join(json.dumps(row) + "\n" for row in reversed(rows)))
+            keep(measure(job, samples, budget, device), store)
 
 
 def measure(job: Job, samples: Samples, budget: Budget, device: torch.device) -> list[Row]:

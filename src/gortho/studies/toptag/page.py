@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gortho.studies.experiments.figures import heat_maps
-from gortho.studies.experiments.rows import Row, chance
+from gortho.studies.experiments.fits import chance
+from gortho.studies.experiments.rows import Row
 from gortho.studies.experiments.tables import markdown, number, of, provenance, spread, write_csv, write_page
 from gortho.studies.toptag.experiment import GIVEN, KNOWN, MASSIVE, MASSLESS, UNKNOWN
 from gortho.studies.toptag.pictures import draw_fractions, draw_roc

@@ -22,6 +22,7 @@ def reproduce(
     *,
     quick: bool = False,
     seeds: int = 3,
+    first_seed: int | None = None,
     parts: Sequence[str] = (),
     device: torch.device,
     workers: int = 1,
@@ -35,26 +36,28 @@ def reproduce(
     """
     pyplot()  # is it there?
     budget = budget or (QUICK if quick else FULL)
-    wanted = experiment.jobs("", seeds, budget, parts)  # bad parts are told before jets are read
+    first = experiment.FIRST_SEED if first_seed is None else first_seed
+    experiment.jobs("", seeds, budget, parts, first)  # bad parts are told before jets are read
     paths = list(data) or [_made(out, quick, workers, progress)]
     most = min(QUICK_JETS, sum(len(Jets.open(path)) for path in paths)) if quick and data else None
     samples = load(paths, budget.constituents, most)
     counts = zip(map(len, samples), ("training", "validation", "test"))
     name = f"{', '.join(p.name for p in paths)}: {', '.join(f'{n:,} {what}' for n, what in counts)}"
-    wanted = experiment.jobs(name, seeds, budget, parts)
+    wanted = experiment.jobs(name, seeds, budget, parts, first)
     store = out / "toptag.jsonl"
     try:
         if measure:
             experiment.run(wanted, samples, budget, store, device, progress)
     finally:  # what was measured is shown, also after Ctrl-C
         # Parts that were measured before belong on the page, too.
-        every = experiment.jobs(name, seeds, budget)
+        every = experiment.jobs(name, seeds, budget, first=first)
         rows = read_rows(store)
         own = select(every, rows)
         given = "".join(f" {path.name}" for path in data) + (" --quick" if quick else "")
         if own:
             left = len(missing(every, rows))
-            page.write(own, out, f"gortho reproduce toptag{given} --seeds {seeds}", left)
+            given += f" --seeds {seeds}" + ("" if first_seed is None else f" --first-seed {first_seed}")
+            page.write(own, out, f"gortho reproduce toptag{given}", left)
     if not own:
         raise DataError(f"{store} has no rows for these jets and this budget: measure them first")
     return out / "toptag.md"

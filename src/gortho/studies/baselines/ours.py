@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from gortho.discovery import Settings, discover
 from gortho.estimators import EquivariantRegressor
 from gortho.forms import QuadraticForm
-from gortho.studies.baselines import Method
+from gortho.studies.baselines.base import Method, Stand, Variant
 from gortho.training import predict
 
 #: What the tables are made with; quick runs make do with less. No search of a table may start at the answer.
@@ -19,11 +20,36 @@ THOROUGH = Settings(members=5, predictor_steps=3_000, given_axes=False)
 QUICK = Settings(starts=12, generations=3, refits=4, predictor_steps=150, given_axes=False)
 
 
+def describe(settings: Settings) -> str:
+    """Settings as one line."""
+    return ", ".join(f"{name} = {value}" for name, value in dataclasses.asdict(settings).items())
+
+
 class Gortho(Method):
     """`discover`: the form is unknown. The best form is used whatever the verdict, and the verdict is noted."""
 
+    variants = (
+        Variant(
+            "gortho",
+            {
+                "regression": Stand(0),
+                "noise": Stand(0),
+                "suitability": Stand(0),
+                "public": Stand(0, label="gortho, not told the group"),
+            },
+            {"settings": THOROUGH},
+            quick={"settings": QUICK},
+        ),
+        Variant(
+            "gortho, one network",
+            {"samples": Stand(0, label="gortho")},
+            {"settings": SINGLE},
+            quick={"settings": QUICK},
+        ),
+    )
+    place = 10
     tuning = (
-        "The search was tuned on the random problems of benchmarks/discovery.py. Steps, members and units of the "
+        "The search was tuned on the random problems of `gortho reproduce random`. Steps, members and units of the "
         "predictor were chosen on O5 and Particle, 300 to 3,000 samples, seeds 0 to 2, and least squares were added "
         "with seeds 3 and 4 of the tasks, test errors in sight both times; so were the least number of passes "
         "through the samples and leaving out the extremes of a committee (O5, 300 to 30,000 samples, seeds 3 and 4). "
@@ -74,6 +100,15 @@ class Gortho(Method):
 class Regressor(Method):
     """`EquivariantRegressor`, told A, with its defaults."""
 
+    variants = (
+        Variant(
+            "regressor, form told",
+            {"public": Stand(10, at=(30, 100, 300, 1_000), label="gortho, form told")},
+            quick={"epochs": 20},
+            told=lambda task: {"form": task.form},
+        ),
+    )
+    place = 30
     tuning = (
         "Defaults; when a process predicts was chosen on O5, Particle and random laws, seeds 500 and 600 on, and for "
         "up to 120 samples again on seeds 500 to 507, after the table of seeds 40 to 44 had been seen."
