@@ -3,45 +3,35 @@
 from __future__ import annotations
 
 import csv
-import datetime
 import json
-import os
-import platform
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 import torch
 from tqdm import tqdm
 
-import gortho
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gortho.studies.experiments import rows as measured
+from gortho.studies.experiments.tables import frame_table, markdown
 
 
 def facts(**more: Any) -> dict[str, Any]:
     """Command, date, versions and machine."""
     command = " ".join(["python", "benchmarks/" + Path(sys.argv[0]).name, *sys.argv[1:]])
-    return {
-        "command": command,
-        "date": datetime.date.today().isoformat(),
-        "versions": f"python {platform.python_version()}, torch {torch.__version__}, gortho {gortho.__version__}",
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} torch threads",
-        **more,
-    }
+    own = measured.facts()
+    machine = own["machine"].replace("one thread a method", f"{torch.get_num_threads()} torch threads")
+    return {"command": command} | own | {"machine": machine} | more
 
 
 def write(folder: Path, name: str, title: str, text: str, rows: Sequence[dict[str, Any]], **more: Any) -> str:
     """Write ``name.md`` and ``name.csv`` and return the Markdown."""
     columns = list(rows[0])
-    lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
-    lines += ["| " + " | ".join(str(row[c]) for c in columns) + " |" for row in rows]
-    notes = [f"- {key}: {value}" for key, value in facts(**more).items()]
-    page = "\n".join([f"# {title}", "", text, "", *lines, "", *notes, ""])
+    table = markdown(columns, [[str(row[c]) for c in columns] for row in rows])
+    page = f"# {title}\n\n{text}\n\n{table}\n\n{_listed(facts(**more))}"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.md").write_text(page)
     with open(folder / f"{name}.csv", "w", newline="") as file:
@@ -58,19 +48,10 @@ def measure(
 
     ``done`` are rows of an earlier run that stay.
     """
-    for library in (
-        "OMP",
-        "OPENBLAS",
-        "MKL",
-    ):  # read when a library is loaded, hence by spawned processes only
-        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     rows = list(done)
-    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-        futures = {pool.submit(run, p): p for p in work}
-        for future in tqdm(as_completed(futures), total=len(work)):
-            # A crash is a failure of discovery too: it is counted, not hidden.
-            crash = future.exception()
-            rows.append({**futures[future], "verdict": f"crash: {crash!r}"} if crash else future.result())
+    with closing(measured.in_processes(partial(_counted, run), work, jobs)) as results:
+        for _, row in tqdm(results, total=len(work)):
+            rows.append(row)
             columns = list(dict.fromkeys(key for row in rows for key in row))
             with open(path, "w", newline="") as file:
                 writer = csv.DictWriter(file, columns)
@@ -79,27 +60,25 @@ def measure(
     path.with_suffix(".json").write_text(json.dumps(facts(), indent=1))
 
 
+def _counted(run: Callable[[dict], dict], problem: dict) -> dict:
+    """A row; a crash is a failure too: it is counted, not hidden."""
+    try:
+        return run(problem)
+    except Exception as error:
+        return {**problem, "verdict": f"crash: {error!r}"}
+
+
 def write_page(
     path: Path, heading: str, tables: Callable[[pd.DataFrame], list[tuple[str, pd.DataFrame]]]
 ) -> None:
-    """Make the page beside the rows: a heading and titled tables; without pandas, only the rows are kept."""
-    try:
-        import pandas as pd
-    except ModuleNotFoundError:
-        print(f"pandas is not installed: rows are in {path}, run again with --tables elsewhere")
-        return
+    """Make the page beside the rows: a heading and titled tables."""
     text = heading
     for title, table in tables(pd.read_csv(path, keep_default_na=False, na_values=["nan", ""])):
-        header = "| " + " | ".join(map(str, table.columns)) + " |\n|" + " --- |" * len(table.columns)
-        body = "\n".join(
-            "| " + " | ".join(_cell(v) for v in row) + " |" for row in table.itertuples(index=False)
-        )
-        text += f"\n## {title}\n\n{header}\n{body}\n"
-    measured = json.loads(path.with_suffix(".json").read_text())
-    text += "\n" + "\n".join(f"- {key}: {value}" for key, value in measured.items()) + "\n"
+        text += f"\n## {title}\n\n{frame_table(table)}\n"
+    text += "\n" + _listed(json.loads(path.with_suffix(".json").read_text()))
     path.with_suffix(".md").write_text(text)
     print(text)
 
 
-def _cell(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+def _listed(facts: dict[str, Any]) -> str:
+    return "".join(f"- {key}: {value}\n" for key, value in facts.items())

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _table import write
 
 COLUMNS = {"x": "E,px:pz", "y": "mass"}
 FILE_ROWS = 500_000
@@ -181,6 +180,8 @@ def main() -> None:
                 )
                 print(rows[-1], flush=True)
         same = difference(base / "once0.npz", base / "once2.npz")
+    from _table import write  # here, since processes that are measured shall not import it
+
     rate = float(rows[3]["rows a CPU second"].replace(",", ""))
     text = f"{(__doc__ or '').strip()}\n\nOne process and two workers: {same}.\n\n{on_paper(rate)}"
     write(

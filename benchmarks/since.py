@@ -47,11 +47,11 @@ the last rule on outliers, which it led to."""
 
 def make(path: Path) -> None:
     """The samples of realistic problems, for any version."""
-    from verdicts import problems, task_of
+    from gortho.studies.tasks.realistic import problem, realistic
 
     arrays = {}
-    for p in problems("realistic", PROBLEMS, FIRST):
-        task, _ = task_of(p)
+    for p in map(problem, range(FIRST, FIRST + PROBLEMS)):
+        task = realistic(**p)
         told = [p["seed"], p["law"], p["inputs"], p["noise"], task.output]
         values = {"x": task.x, "y": task.y, "A": task.form.matrix, "p": told}
         arrays |= {f"{p['seed']} {k}": v for k, v in values.items()}
@@ -145,7 +145,7 @@ def page(old: list[dict[str, str]], new: list[dict[str, str]], out: Path) -> Non
         "median seconds (now with all cores busy)",
         "longest",
     ]
-    random = [cells(where / "discovery.md", "all")[-1] for where in (then, now)]
+    random = [cells(where, "all")[-1] for where in (then / "discovery.md", now / "random.md")]
     rows = [[name, *values] for name, *values in zip(names, *random)]
     parts += ["## Random problems, new seeds, others for each", table(["", "0.1.0", "now"], rows)]
     rows = []

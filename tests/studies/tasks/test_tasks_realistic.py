@@ -117,7 +117,7 @@ def test_distance_does_not_depend_on_units_nor_sign():
 
 
 def test_problems_meet_every_setting_in_turn():
-    chosen = tasks.problems(1_190, first_seed=1_000)
+    chosen = [tasks.problem(seed) for seed in range(1_000, 2_190)]
     assert all(set(p) <= {*tasks.realistic.__annotations__} for p in chosen)
     assert len({(p["inputs"], p["law"]) for p in chosen}) == 170
     assert set(Counter((p["inputs"], p["law"]) for p in chosen).values()) == {7}
@@ -125,7 +125,7 @@ def test_problems_meet_every_setting_in_turn():
         assert min(Counter(p[key] for p in chosen).values()) >= least, key
     pairs = Counter((p["inputs"], p["noise"], p["relative"]) for p in chosen)
     assert len(pairs) == 80
-    near_misses = tasks.formless_problems(240)
+    near_misses = [tasks.formless_problem(seed) for seed in range(240)]
     assert min(Counter(p["kind"] for p in near_misses).values()) >= 30
     for p in itertools.chain(chosen[:40], near_misses[:40]):
         task = (tasks.formless_realistic if "kind" in p else tasks.realistic)(**p, samples=50)

@@ -135,6 +135,7 @@ class Augerino(Method):
         ),
     )
     place = 80
+    augmentation: Augmentation
     tuning = (
         "Batches of 256 and 128, limits 1 and 0.3, rewards ‖w‖ and Σ w_i and the least width were tried in single runs "
         "on seed 0 of the synthetic and inertia tasks, and chosen by validation error and by the distance to the true "

@@ -36,7 +36,7 @@ class MLP(Method):
         polish: so many steps of full-batch L-BFGS in float64 at the end, kept as far as validation gets better.
     """
 
-    variants = (
+    variants: tuple[Variant, ...] = (
         Variant(
             "MLP",
             {table: Stand(70) for table in ("regression", "noise", "suitability", "neighbours")},

@@ -7,14 +7,25 @@ measured once and a stopped run goes on where it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gortho.studies.baselines.ours import QUICK, THOROUGH, describe
 from gortho.studies.baselines.registry import tuning
-from gortho.studies.experiments import fits, neighbours, public, regression, samples, suitability
+from gortho.studies.experiments import (
+    broken,
+    fits,
+    neighbours,
+    public,
+    random_problems,
+    realistic,
+    regression,
+    samples,
+    suitability,
+    verdicts,
+)
 from gortho.studies.experiments.rows import Row, missing, read_rows, run, select
 from gortho.studies.experiments.tables import write_page
 
@@ -43,6 +54,12 @@ class Experiment:
         return "rows.jsonl" if self.of == "seeds" else "problems.jsonl"
 
 
+def _of_problems(module: Any, kinds: Mapping[Any, int], few: int) -> Experiment:
+    """A table of verdicts, by default on all problems of these kinds, or on a few if quick."""
+    count = sum(kinds.values()), few
+    return Experiment(module.jobs, module.page, module.FIRST_SEED, count, of="problems")
+
+
 EXPERIMENTS = {
     "regression": Experiment(regression.jobs, regression.regression_page),
     "noise": Experiment(regression.noise_jobs, regression.noise_page),
@@ -50,6 +67,10 @@ EXPERIMENTS = {
     "samples": Experiment(samples.jobs, samples.page),
     "public": Experiment(public.jobs, public.page, public.FIRST_SEED),
     "neighbours": Experiment(neighbours.jobs, neighbours.page),
+    "realistic": _of_problems(realistic, realistic.KINDS, 12),
+    "broken": _of_problems(broken, broken.LAWS, 13),
+    "verdicts": _of_problems(verdicts, verdicts.KINDS, 14),
+    "random": _of_problems(random_problems, random_problems.KINDS, 12),
 }
 
 

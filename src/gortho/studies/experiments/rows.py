@@ -78,9 +78,7 @@ def _end_with_parent() -> None:
         os._exit(1)  # nobody is left to take the row
 
 
-def in_processes(
-    function: Callable[[J], T], items: Sequence[J], workers: int = 1, title: str = "", progress: bool = True
-) -> Generator[tuple[J, T]]:
+def in_processes(function: Callable[[J], T], items: Sequence[J], workers: int = 1) -> Generator[tuple[J, T]]:
     """Each item and what the function makes of it, as they come, in processes of one thread; closing ends these."""
     if not items:
         return
@@ -91,11 +89,8 @@ def in_processes(
     pool = ProcessPoolExecutor(min(workers, len(items)), mp_context=context, initializer=_worker)
     try:
         futures = {pool.submit(function, item): item for item in items}
-        with tqdm(total=len(items), desc=title, unit="row", disable=not progress) as bar:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-                bar.set_postfix_str(str(futures[future]))
-                bar.update()
+        for future in as_completed(futures):
+            yield futures[future], future.result()
         pool.shutdown()
     except BaseException:
         workers_alive = list((pool._processes or {}).values())
@@ -122,9 +117,12 @@ def run(jobs: Sequence[Job], path: Path, workers: int = 1, progress: bool = True
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     todo = missing(jobs, read_rows(path))
-    with closing(in_processes(_measured, todo, workers, path.stem, progress)) as done:
-        for _, rows in done:
+    bar = tqdm(total=len(todo), desc=path.stem, unit="row", disable=not progress or not todo)
+    with bar, closing(in_processes(_measured, todo, workers)) as done:
+        for job, rows in done:
             keep(rows, path)
+            bar.set_postfix_str(str(job))
+            bar.update()
     return select(jobs, read_rows(path))
 
 

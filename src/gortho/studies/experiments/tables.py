@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from gortho.studies.experiments.rows import Row
 
 #: Columns of the method tables, as named in the rows, with their headings.
@@ -23,7 +25,21 @@ COLUMNS = {
     "seconds": "seconds",
     "parameters": "parameters",
 }
-NOT_IN_CSV = {"form", "true form", "label-free form", "roc", "notes", "quick", "clock"}
+NOT_IN_CSV = {
+    "form",
+    "true form",
+    "label-free form",
+    "roc",
+    "notes",
+    "quick",
+    "clock",
+    "table",
+    "evidence",
+    "facts",
+    "stages",
+}
+#: More seeds in a row than this are told by the first and the last.
+FEW_SEEDS = 9
 
 
 def number(value: float) -> str:
@@ -69,6 +85,15 @@ def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "\n".join(text + ["| " + " | ".join(line) + " |" for line in lines])
 
 
+def frame_table(table: pd.DataFrame) -> str:
+    """A data frame as a Markdown table, numbers with three digits."""
+    lines = (
+        [f"{value:.3g}" if isinstance(value, float) else str(value) for value in line]
+        for line in table.itertuples(index=False)
+    )
+    return markdown([str(column) for column in table.columns], lines)
+
+
 def method_table(rows: Sequence[Row], order: Iterable[str], columns: Sequence[str]) -> str:
     """One line a method, mean ± standard deviation over seeds; the last line says what chance gives."""
     lines = []
@@ -90,16 +115,32 @@ def provenance(rows: Sequence[Row], command: str) -> str:
 
     clocks = sorted({row.get("clock", "wall time with other work beside") for row in rows})
 
-    seeds = sorted({int(row["seed"]) for row in rows})
     return "\n".join(
         [
             f"- command: `{command}`",
-            f"- seeds: {', '.join(map(str, seeds))}",
+            f"- seeds: {_listed({int(row['seed']) for row in rows})}",
             f"- measured: {each('date')}",
             f"- versions: {each('versions')}",
             f"- machine: {each('machine')}; seconds are {' or '.join(clocks)}",
         ]
     )
+
+
+def _listed(seeds: Iterable[int]) -> str:
+    """Numbers in words.
+
+    >>> _listed([20, 22, 21]), _listed([3, *range(100, 140)])
+    ('20, 21, 22', '3, 100 to 139')
+    """
+    parts: list[str] = []
+    row: list[int] = []
+    for seed in [*sorted(seeds), None]:
+        if row and seed != row[-1] + 1:
+            parts += map(str, row) if len(row) <= FEW_SEEDS else [f"{row[0]} to {row[-1]}"]
+            row = []
+        if seed is not None:
+            row.append(seed)
+    return ", ".join(parts)
 
 
 def write_csv(

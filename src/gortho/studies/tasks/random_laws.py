@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -95,3 +97,47 @@ def formless(
         raise ValueError(f"kind {kind!r}: choose from {', '.join(FORMLESS)}")
     y = y + noise * y.std() * torch.randn(samples, dtype=torch.float64, generator=generator)
     return Task(f"no form: {kind}", x, y, "scalar", QuadraticForm.euclidean(n))
+
+
+#: Settings that random problems meet in turn: groups O(p,q), those of singular forms, outputs and noises.
+GROUPS = ((2, 0), (3, 0), (4, 0), (5, 0), (1, 1), (1, 2), (1, 3), (2, 2), (2, 3))
+SINGULAR = ((2, 0, 1), (1, 1, 1), (2, 0, 2), (3, 0, 1), (1, 2, 1), (1, 1, 2))
+OUTPUTS = ("scalar", "vector", "conjugation", "bilinear")
+NOISES = (0.0, 0.01, 0.05)
+
+
+def random_problem(kind: str, i: int) -> dict[str, Any]:
+    """The settings of the i-th problem of a kind, for `random_task`.
+
+    ``form``: with a form; ``singular``: with a singular one; ``formless``: with none.
+    """
+    if kind == "form":
+        return {
+            "group": GROUPS[i % 9],
+            "output": OUTPUTS[(i // 9) % 4],
+            "points": 1 + (i * 7 + i // 9) % 4,
+            "shape": SHAPES[(i + i // 9) % 3],
+            "noise": NOISES[(i // 2) % 3],
+        }
+    if kind == "singular":
+        return {
+            "group": SINGULAR[i % 6],
+            "output": ("scalar", "covector")[(i // 6) % 2],
+            "points": 1 + i % 2,
+            "shape": SHAPES[i % 3],
+            "noise": NOISES[i % 3],
+        }
+    if kind == "formless":
+        law, n, points = FORMLESS[i % 6], 2 + (i // 6) % 4, 1 + (i // 24) % 3
+        return {"law": law, "n": n, "points": points, "noise": NOISES[i % 3]}
+    raise ValueError(f"kind {kind!r}: choose from form, singular, formless")
+
+
+def random_task(
+    seed: int, group: tuple[int, ...] = (), law: str = "", n: int = 3, samples: int = 2_000, **settings: Any
+) -> Task:
+    """The task of such settings: of a ``law`` without a form, or of a form of the ``group``, of condition 1 to 10."""
+    if law:
+        return formless(law, n, samples=samples, seed=seed, **settings)
+    form = QuadraticForm.random(*group, condition=10 ** (seed % 3 / 2), seed=10_000 + seed)
+    return random_law(form, samples=samples, seed=seed, **settings)

@@ -250,13 +250,3 @@ def formless_problem(seed: int) -> dict[str, Any]:
     kinds = FORMLESS[3:] if chosen["inputs"] in ("correlated", *slender) else FORMLESS
     kind, share = kinds[(seed + seed // 10) % len(kinds)], (0.03, 0.1, 0.3)[seed // 5 % 3]
     return {**chosen, "kind": kind, "share": share}
-
-
-def problems(count: int, first_seed: int = 0) -> list[dict[str, Any]]:
-    """Problems with a form, of seeds in a row."""
-    return [problem(seed) for seed in range(first_seed, first_seed + count)]
-
-
-def formless_problems(count: int, first_seed: int = 0) -> list[dict[str, Any]]:
-    """Near misses, of seeds in a row."""
-    return [formless_problem(seed) for seed in range(first_seed, first_seed + count)]
