@@ -67,7 +67,7 @@ def reproduce(
     """Reproduce the tables: the paper's, with error bars and baselines, and how often verdicts are right.
 
     TABLEs of methods are regression, noise, suitability, samples, public and neighbours, those of verdicts realistic,
-    broken, verdicts and random; all by default. A full run takes many hours on one core. Ctrl-C loses only unfinished
+    broken, verdicts and random; all by default. A full run takes hours on one core. Ctrl-C loses only unfinished
     fits: the same command continues from there, and the tables of what has been measured are written either way.
 
     toptag is a table of its own, on the jets in DATA (see gortho data toptag). With --quick it uses 2,000 of them, or

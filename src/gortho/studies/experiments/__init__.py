@@ -140,7 +140,6 @@ def reproduce(
     for name in names or EXPERIMENTS:
         count = seeds if EXPERIMENTS[name].of == "seeds" else problems
         asked.append(Asked(name, first_seed, count, quick))
-    out.mkdir(parents=True, exist_ok=True)
     pages = []
     try:
         for store in dict.fromkeys(table.experiment.store for table in asked) if measure else ():
@@ -148,8 +147,10 @@ def reproduce(
             run(list(dict.fromkeys(jobs)), out / store, workers, progress)
     finally:  # what was measured is shown, also after Ctrl-C
         pages = [page for table in asked if (page := table.write(out))]
-        if any(table.experiment.of == "seeds" for table in asked):
+        if pages and any(table.experiment.of == "seeds" for table in asked):
             _write_tuning(out, quick)
+    if not pages:
+        raise ValueError(f"{out} has no rows of these tables with these seeds: measure them first")
     return pages
 
 
