@@ -29,6 +29,7 @@ from gortho.discovery.spectral import spectral_form
 from gortho.forms import QuadraticForm
 from gortho.samples.frame import Frame, form_distance
 from gortho.studies.baselines import LieGAN, LieGG, form_of_generators
+from gortho.studies.experiments.problems import NEAR
 from gortho.studies.tasks.realistic import LAWS, formless_problem, formless_realistic, problem, realistic
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 #: Problems whose thresholds are fitted, and problems that judge; with a form and without.
 FITTED, JUDGED = (20, 10), (40, 20)
 FITTED_SEED, JUDGED_SEED = 60_000, 110_000
-#: A form is right when its signature is, and its distance to the truth (M18) is at most this.
-NEAR = 0.1
 #: What SymCert is told: a degree, its own tolerance and level; and the share of the samples in its box.
 DEGREE, DELTA, ALPHA, INSIDE = 4, 0.05, 0.05, 0.95
 METHODS = ("gortho", "LieGG", "LieGAN", "spectral", "SymCert")

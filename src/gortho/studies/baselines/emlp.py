@@ -25,7 +25,7 @@ from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import FixedForm
 from gortho.reps import Rep, TensorRep
 from gortho.studies.baselines.base import Method, Stand, Variant
-from gortho.studies.baselines.network import other_group
+from gortho.studies.baselines.network import right_form, wrong_form
 from gortho.training import fit
 
 #: Eigenvalues of CᵀC, squares of the constraints' singular values, below this share of the largest count as zero.
@@ -187,6 +187,10 @@ class EMLPNet(EquivariantNet):
         return values
 
 
+#: Steps of quick runs.
+FEW = {"steps": 100}
+
+
 class EMLP(Method):
     """Train an equivariant network of the group O(A) that it is told. It finds no symmetry.
 
@@ -196,18 +200,8 @@ class EMLP(Method):
     """
 
     variants = (
-        Variant(
-            "EMLP, group told",
-            {"neighbours": Stand(1)},
-            quick={"steps": 100},
-            told=lambda task: {"form": task.form},
-        ),
-        Variant(
-            "EMLP, wrong group told",
-            {"neighbours": Stand(3)},
-            quick={"steps": 100},
-            told=lambda task: {"form": other_group(task.form)},
-        ),
+        Variant("EMLP, group told", {"neighbours": Stand(1)}, quick=FEW, told=right_form),
+        Variant("EMLP, wrong group told", {"neighbours": Stand(3)}, quick=FEW, told=wrong_form),
     )
     place = 120
     tuning = (

@@ -11,6 +11,7 @@ from gortho.forms import QuadraticForm
 from gortho.nn import EquivariantNet
 from gortho.reps import Rep
 from gortho.studies.baselines.base import PAPER_NOISES, Method, Stand, Variant
+from gortho.studies.tasks import Task
 from gortho.training import fit, predict
 
 
@@ -65,6 +66,16 @@ def other_group(form: QuadraticForm) -> QuadraticForm:
     return QuadraticForm(Q * (signs * values) @ Q.T)
 
 
+def right_form(task: Task) -> dict[str, QuadraticForm]:
+    """What methods that are told the form are given."""
+    return {"form": task.form}
+
+
+def wrong_form(task: Task) -> dict[str, QuadraticForm]:
+    """What they are given to see what a wrong guess costs."""
+    return {"form": other_group(task.form)}
+
+
 class KnownForm(Network):
     """The basis form, told A: what knowing the group is worth, or, with a wrong A, what not knowing it costs."""
 
@@ -73,13 +84,13 @@ class KnownForm(Network):
             "gortho, form told",
             {"regression": Stand(10), "noise": Stand(10, at=PAPER_NOISES), "neighbours": Stand(0)},
             quick={"steps": 400},
-            told=lambda task: {"form": task.form},
+            told=right_form,
         ),
         Variant(
             "gortho, wrong form told",
             {"neighbours": Stand(2)},
             quick={"steps": 400},
-            told=lambda task: {"form": other_group(task.form)},
+            told=wrong_form,
         ),
     )
     place = 20

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,8 @@ from gortho.studies.baselines.ours import QUICK
 from gortho.studies.experiments.rows import Row, facts
 from gortho.studies.experiments.tables import frame_table, provenance, write_csv, write_page
 from gortho.studies.tasks.realistic import frame_distance
+
+P = TypeVar("P", bound="Problem")
 
 #: A form is right when its signature is, and its distance to the truth (M18) is at most this.
 NEAR = 0.1
@@ -89,6 +91,15 @@ def apportioned(kinds: Mapping[Any, int], count: int) -> dict[Any, int]:
     for kind in by_remainder[: count - sum(whole.values())]:
         whole[kind] += 1
     return whole
+
+
+def series(make: type[P], kinds: Mapping[str, int], first: int, count: int, quick: bool) -> list[P]:
+    """So many problems of these kinds in all, each kind of seeds in a row."""
+    return [
+        make(of, seed, first, quick)
+        for of, number in apportioned(kinds, count).items()
+        for seed in range(first, first + number)
+    ]
 
 
 def against_truth(found: Discovery, truth: QuadraticForm, x: Tensor) -> Row:

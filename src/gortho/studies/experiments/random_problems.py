@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from gortho.studies.experiments.problems import Problem, apportioned, frame, write
+from gortho.studies.experiments.problems import Problem, frame, series, write
 from gortho.studies.experiments.rows import Row
 from gortho.studies.tasks.random_laws import random_problem, random_task
 
@@ -66,11 +66,7 @@ class Random(Problem):
 
 def jobs(first: int, count: int, quick: bool) -> list[Random]:
     """So many problems, the long ones first, so that the last worker is not left alone with one of them."""
-    made = [
-        Random(of, seed, first, quick)
-        for of, number in apportioned(KINDS, count).items()
-        for seed in range(first, first + number)
-    ]
+    made = series(Random, KINDS, first, count, quick)
 
     def size(job: Random) -> int:
         settings = job.settings()

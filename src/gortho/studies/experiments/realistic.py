@@ -12,7 +12,7 @@ import pandas as pd
 
 from gortho.discovery import Verdict
 from gortho.forms import Signature
-from gortho.studies.experiments.problems import NEAR, Problem, against_truth, apportioned, frame, write
+from gortho.studies.experiments.problems import NEAR, Problem, against_truth, frame, series, write
 from gortho.studies.experiments.rows import Row
 from gortho.studies.tasks.law_families import LAWS
 from gortho.studies.tasks.realistic import formless_problem, formless_realistic, problem, realistic
@@ -66,11 +66,7 @@ class Realistic(Problem):
 
 def jobs(first: int, count: int, quick: bool) -> list[Realistic]:
     """So many problems, the long ones first, so that the last worker is not left alone with one of them."""
-    made = [
-        Realistic(of, seed, first, quick)
-        for of, number in apportioned(KINDS, count).items()
-        for seed in range(first, first + number)
-    ]
+    made = series(Realistic, KINDS, first, count, quick)
     size = {job: job.settings()["points"] * sum(job.settings()["group"]) for job in made}
     return sorted(made, key=lambda job: -size[job])
 

@@ -18,7 +18,7 @@ import torch
 from gortho.samples.frame import Frame
 from gortho.stored import stored
 from gortho.studies.experiments import judging
-from gortho.studies.experiments.problems import NEAR, Problem, against_truth, apportioned, frame, write
+from gortho.studies.experiments.problems import NEAR, Problem, against_truth, frame, series, write
 from gortho.studies.experiments.rows import Row
 from gortho.studies.tasks.classes import class_problem, random_classes
 from gortho.studies.tasks.random_laws import random_problem, random_task
@@ -121,11 +121,7 @@ def wider_right(claimed: Symmetry, task: Any) -> bool:
 
 def jobs(first: int, count: int, quick: bool) -> list[Judged]:
     """So many problems, kinds mixed, so that a run that is stopped early has a bit of everything."""
-    made = [
-        Judged(of, seed, first, quick)
-        for of, number in apportioned(KINDS, count).items()
-        for seed in range(first, first + number)
-    ]
+    made = series(Judged, KINDS, first, count, quick)
     return [made[i] for i in np.random.default_rng(0).permutation(len(made))]
 
 

@@ -74,7 +74,7 @@ def _spread(y: Tensor) -> Tensor:
     return (y - y.mean(0)).square().mean().sqrt()
 
 
-def _disturbed(task: Task, noise: float, relative: bool, outliers: float, generator: torch.Generator) -> Task:
+def disturbed(task: Task, noise: float, relative: bool, outliers: float, generator: torch.Generator) -> Task:
     """Label noise, and outliers: a share of the samples whose error is ten times as large as the labels are."""
     y = task.y
     size = _spread(y)
@@ -87,7 +87,7 @@ def _disturbed(task: Task, noise: float, relative: bool, outliers: float, genera
     return replace(task, y=y + error, clean=y)
 
 
-def _hidden(task: Task, inputs: str, seed: int, generator: torch.Generator) -> Task:
+def in_hidden_frame(task: Task, inputs: str, seed: int, generator: torch.Generator) -> Task:
     """The task in a random frame and, where the inputs ask for it, in units of their own for each column."""
     name, n = task.name, task.form.n
     task = task.hidden(seed, CONDITION)
@@ -142,7 +142,7 @@ def realistic(
     task = Task(
         f"{form.group_name}: {law} of {points} point(s), {inputs}", x, f(x), family.output, form, law=f
     )
-    return _hidden(_disturbed(task, noise, relative, outliers, generator), inputs, seed, generator)
+    return in_hidden_frame(disturbed(task, noise, relative, outliers, generator), inputs, seed, generator)
 
 
 #: Near misses: laws whose squares are of another norm, of two forms, with a direction, and labels in a wrong order.
@@ -167,16 +167,19 @@ def _other_form(A: Tensor, x: Tensor, generator: torch.Generator) -> Tensor:
     return max((M.mT @ A @ M for M in frames), key=lambda B: frame_distance(A, B, x))
 
 
+def directed(function: Law, axis: Tensor, output: str) -> Law:
+    """A function with values that are numbers, times the axis for each index of the output."""
+    value = torch.ones((), dtype=axis.dtype)
+    for _ in as_rep(output).shape(len(axis)):
+        value = value[..., None] * axis
+    return lambda x: torch.tensordot(function(x)[:, None], value[None], dims=1)
+
+
 def _along_direction(output: str, x: Tensor, generator: torch.Generator) -> tuple[Law, Tensor]:
     """A wave along a fixed direction s, and s; targets with indices point along s, too."""
     s = haar(x.shape[-1], (), generator)[0]
     size, phase = (x[:, 0] @ s).std(), uniform(generator, 1, low=-0.8, high=0.8)
-    value = torch.ones((), dtype=x.dtype)
-    for _ in as_rep(output).shape(len(s)):
-        value = value[..., None] * s
-    return lambda x: torch.tensordot(
-        (1.5 * x[:, 0] @ s / size + phase).sin()[:, None], value[None], dims=1
-    ), s
+    return directed(lambda x: (1.5 * x[:, 0] @ s / size + phase).sin(), s, output), s
 
 
 def formless_realistic(
@@ -213,7 +216,12 @@ def formless_realistic(
     task = Task(name, x, f(x), family.output, QuadraticForm(A), law=f, along=s)
     if kind == "shuffled":
         task = replace(task, y=task.y[torch.randperm(samples, generator=generator)], law=None)
-    return _hidden(_disturbed(task, noise, relative, 0.0, generator), inputs, seed, generator)
+    return in_hidden_frame(disturbed(task, noise, relative, 0.0, generator), inputs, seed, generator)
+
+
+def group_for(seed: int, inputs: str) -> tuple[int, int]:
+    """The groups in turn, those that allow a mass shell on it."""
+    return (1, 1 + seed // 10 % 3) if inputs == "mass shell" else GROUPS[seed % 7]
 
 
 def problem(seed: int) -> dict[str, Any]:
@@ -222,15 +230,13 @@ def problem(seed: int) -> dict[str, Any]:
     Inputs, laws and groups run through lists of 10, 17 and 7, which have no common divisor: 1,190 seeds in a row meet
     each combination once, but for the mass shell, which has only the groups that allow it.
     """
-    inputs, law, group = list(INPUTS)[seed % 10], list(LAWS)[seed % 17], GROUPS[seed % 7]
-    if inputs == "mass shell":
-        group = (1, 1 + seed // 10 % 3)
+    inputs, law = list(INPUTS)[seed % 10], list(LAWS)[seed % 17]
     noise, relative = NOISES[(seed + seed // 40) % 8]
     return {
         "seed": seed,
         "inputs": inputs,
         "law": law,
-        "group": group,
+        "group": group_for(seed, inputs),
         "points": max(1 + seed % 3, LAWS[law].points),
         "noise": noise,
         "relative": relative,

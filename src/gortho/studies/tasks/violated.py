@@ -20,7 +20,7 @@ from gortho.reps import as_rep
 from gortho.studies.tasks.inputs import INPUTS
 from gortho.studies.tasks.law_families import LAWS, Ingredients, quadratic_form
 from gortho.studies.tasks.laws import Law, Task
-from gortho.studies.tasks.realistic import GROUPS, _disturbed, _hidden, drawn
+from gortho.studies.tasks.realistic import directed, disturbed, drawn, group_for, in_hidden_frame
 
 #: Shares of the law's variance that the form cannot express.
 SHARES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
@@ -48,11 +48,8 @@ def violation(output: str, kind: str, x: Tensor, A: Tensor, generator: torch.Gen
     indices = as_rep(output).shape(x.shape[-1])
     # Vectors change their sign with x, matrices do not.
     function = (EVEN if len(indices) % 2 else ODD)[kind]
-    value = torch.ones((), dtype=x.dtype)
-    for _ in indices:
-        value = value[..., None] * axis
     along = A @ axis if kind == "constant" else s
-    return lambda x: torch.tensordot(function(x[:, 0] @ s / size)[:, None], value[None], dims=1), along
+    return directed(lambda x: function(x[:, 0] @ s / size), axis, output), along
 
 
 def violated(
@@ -83,16 +80,14 @@ def violated(
     name = f"{QuadraticForm(A).group_name} broken by {share:.1%}: {law}, {inputs}"
     task = Task(name, x, y + factor * g, family.output, QuadraticForm(A), along=s)
     return replace(
-        _hidden(_disturbed(task, noise, relative, 0.0, generator), inputs, seed, generator), law=None
+        in_hidden_frame(disturbed(task, noise, relative, 0.0, generator), inputs, seed, generator), law=None
     )
 
 
 def violated_problem(seed: int) -> dict[str, Any]:
     """What `violated` is to be called with for this seed; waves over several periods are left out."""
     laws = [name for name in LAWS if name not in ("wave",)]
-    law, inputs, group = laws[seed % len(laws)], list(INPUTS)[seed % 9], GROUPS[seed % 7]
-    if inputs == "mass shell":
-        group = (1, 1 + seed // 10 % 3)
+    law, inputs = laws[seed % len(laws)], list(INPUTS)[seed % 9]
     kinds = list(EVEN if len(as_rep(LAWS[law].output).shape(2)) % 2 else ODD)
     return {
         "seed": seed,
@@ -100,7 +95,7 @@ def violated_problem(seed: int) -> dict[str, Any]:
         "kind": kinds[seed // 3 % len(kinds)],
         "inputs": inputs,
         "law": law,
-        "group": group,
+        "group": group_for(seed, inputs),
         "points": max(1 + seed % 2, LAWS[law].points),
         "noise": (0.0, 0.02)[seed // 2 % 2],
     }
