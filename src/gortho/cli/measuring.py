@@ -29,7 +29,8 @@ from gortho.cli.options import DEVICE, QUIET
 @click.option(
     "--problems",
     type=click.IntRange(1),
-    help="Number of problems of realistic, broken, verdicts and random, all kinds together.",
+    help="Number of problems of each table of verdicts, of all kinds together "
+    "(default: realistic 176, broken 250, verdicts 516, random 326, with --quick 12 to 14).",
 )
 @click.option(
     "--first-seed",

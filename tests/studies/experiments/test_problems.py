@@ -154,3 +154,9 @@ def test_problems_of_other_noises_are_other_jobs():
 def test_what_does_not_fit_together_is_an_error(words, says, tmp_path):
     result = CliRunner().invoke(main, ["reproduce", *words, "--out", str(tmp_path / "new")])
     assert result.exit_code == 2 and says in result.output and not (tmp_path / "new").exists()
+
+
+def test_the_help_says_how_many_problems_there_are():
+    text = " ".join(CliRunner().invoke(main, ["reproduce", "--help"]).output.split())
+    assert ", ".join(f"{name} {experiment.count[0]}" for name, experiment in TABLES.items()) in text
+    assert {experiment.count[1] for experiment in TABLES.values()} <= set(range(12, 15))

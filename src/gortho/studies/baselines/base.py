@@ -60,7 +60,8 @@ class Variant:
         tables: where it stands, by the name of the table.
         options: what its class is given; ``quick``: what it is given instead in quick runs.
         told: what it is given of a task, such as the form; None where it has nothing to do on a task.
-        read_off: the methods whose trained network it takes over. It is fitted by itself in tables without these.
+        read_off: the methods whose trained network it takes over, when they are fitted: stored fits are not repeated
+            for it. It is fitted by itself in tables without these.
     """
 
     name: str
