@@ -93,20 +93,9 @@ def reproduce(
         "measure": not tables_only,
         "progress": not quiet,
     }
-    jets = bool(tables) and tables[0] == "toptag"
-    unknown = [] if jets else [name for name in tables if name not in EXPERIMENTS]
-    if unknown:
-        raise ValueError(
-            f"no table {', '.join(unknown)}: choose from {', '.join(EXPERIMENTS)}, or toptag alone"
-        )
-    if (parts or device) and not jets:
-        raise ValueError(
-            "--parts and --device are for toptag: give toptag as the first table, or leave them out"
-        )
-    counted = {"seeds"} if jets else {EXPERIMENTS[name].of for name in tables or EXPERIMENTS}
-    for name, value in (("seeds", seeds), ("problems", problems)):
-        if value is not None and name not in counted:
-            raise ValueError(f"--{name} = {value}: no table asked for counts {name}; leave it out")
+    jets = tables[:1] == ("toptag",)
+    only_jets = {"parts": parts, "device": device}
+    _refuse(() if jets else tables or tuple(EXPERIMENTS), {"seeds": seeds, "problems": problems}, only_jets)
     if jets:
         _reproduce_toptag(tables[1:], folder, seeds or (1 if quick else 3), parts, device, common)
         return
@@ -119,6 +108,25 @@ def reproduce(
         os._exit(INTERRUPTED)
     for page in pages:
         click.echo(f"{page}")
+
+
+def _refuse(tables: tuple[str, ...], counts: dict[str, int | None], only_jets: dict[str, str | None]) -> None:
+    """An error for tables that are not there, and for options of others; no tables: those of jets."""
+    from gortho.studies.experiments import EXPERIMENTS
+
+    unknown = [name for name in tables if name not in EXPERIMENTS]
+    if unknown:
+        raise ValueError(
+            f"no table {', '.join(unknown)}: choose from {', '.join(EXPERIMENTS)}, or toptag alone"
+        )
+    if tables and any(only_jets.values()):
+        raise ValueError(
+            "--parts and --device are for toptag: give toptag as the first table, or leave them out"
+        )
+    counted = {EXPERIMENTS[name].of for name in tables} or {"seeds"}
+    for name, value in counts.items():
+        if value is not None and name not in counted:
+            raise ValueError(f"--{name} = {value}: no table asked for counts {name}; leave it out")
 
 
 def _reproduce_toptag(
