@@ -39,27 +39,15 @@ def discover(watch: Watch, *, file: str, folder: str, asked: dict[str, Any]) -> 
     import gortho
     from gortho.cli.options import EFFORTS
     from gortho.discovery.large import survey
-    from gortho.surveyed import searched
+    from gortho.surveyed import reading, searched
 
     def rows_read(rows: int, total: int | None) -> None:
         watch("reading", 0.0, f"{rows:,}{f' of {total:,}' if total else ''} rows")
 
-    reading = wanted.reading()
-    seen = survey(file, progress=rows_read, **reading)
+    options = wanted.options()
+    seen = survey(file, progress=rows_read, **reading(options))
     watch("search", 0.0, f"{len(seen.data.X):,} rows are read")
-    found = searched(
-        seen,
-        reading,
-        begun,
-        time_budget=wanted.time_budget,
-        names=wanted.names.strip() or None,
-        errors=wanted.errors,
-        tolerance=wanted.tolerance,
-        set_like=wanted.set_like,
-        look_for="auto" if wanted.look_for == ("auto",) else list(wanted.look_for),
-        settings=gortho.Settings(**EFFORTS[wanted.effort]),
-        watch=watch,
-    )
+    found = searched(seen, options, begun, settings=gortho.Settings(**EFFORTS[wanted.effort]), watch=watch)
     watch(WRITING, 1.0, "")
     found = dataclasses.replace(
         found,

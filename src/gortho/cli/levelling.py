@@ -7,17 +7,25 @@ from pathlib import Path
 import click
 
 from gortho.cli.base import EXIT_CODES, EXITS, main
-from gortho.cli.beforehand import check_destinations, check_place
-from gortho.cli.options import DECIMAL, FILE, JSON, NAMES, SEED, X, options
+from gortho.cli.options import (
+    DECIMAL,
+    FILE,
+    JSON,
+    NAMES,
+    REPORT,
+    SEED,
+    X,
+    check_destinations,
+    check_place,
+    options,
+)
 
 
 @main.command(epilog=EXITS)
 @options(FILE, X)
 @NAMES
 @click.option("--x-error", metavar="A,B,C", help="Errors of the columns relative to each other, if known.")
-@DECIMAL
-@SEED
-@click.option("--report", type=click.Path(path_type=Path), metavar="PATH.html", help="Write an HTML report.")
+@options(DECIMAL, SEED, REPORT)
 @click.option("--save", type=click.Path(path_type=Path), metavar="PATH.json", help="Save the answer.")
 @JSON
 @click.pass_context

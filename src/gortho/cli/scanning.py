@@ -13,7 +13,7 @@ import click
 
 from gortho.cli.base import BAD_INPUT, INTERRUPTED, as_options, main
 from gortho.cli.options import EFFORTS, JSON, QUIET
-from gortho.cli.searching import client_of, discover, whole_numbers
+from gortho.cli.searching import client_of, discover
 from gortho.progress import Bar
 
 if TYPE_CHECKING:
@@ -88,12 +88,7 @@ def scan(
     """
     import gortho
 
-    options = {
-        name: value for name, value in options.items() if not (value is None or value is False or value == "")
-    }
-    for name in ("axial", "spaces"):
-        if name in options:
-            options[name] = whole_numbers(f"--{name}", options[name])
+    options = {name: v for name, v in options.items() if v not in (None, "", []) and v is not False}
     folder = out or Path(f"{file.name.split('.')[0] or 'here'}-scan")
 
     before: list[int] = []

@@ -9,13 +9,6 @@ from typing import Any
 
 from gortho.scanning.targets import Target
 
-#: Options that say how files are read, and those that say how forms are searched for.
-READING = (
-    "x", "y", "scalars", "points", "output", "scalars_per_point", "decimal", "max_samples", "weight",
-    "y_error", "derivative", "by", "drop", "dropna", "time_budget",
-)  # fmt: skip
-SEARCH = ("errors", "tolerance", "set_like", "names", "settings", "look_for", "axial", "spaces")
-
 
 @dataclass(frozen=True)
 class Row:
@@ -87,14 +80,12 @@ def _answer(
     from gortho.report import render
     from gortho.report.words import spoken
     from gortho.runs import summary
-    from gortho.surveyed import searched
+    from gortho.surveyed import reading, searched
 
-    reading = {name: options[name] for name in READING if name in options}
     own = {"x": target.x, "y": target.y, "y_error": target.y_error}
-    reading |= {name: list(v) if isinstance(v, tuple) else v for name, v in own.items() if v is not None}
-    seen = survey(target.file, seed=seed, **reading)
-    search = {name: options[name] for name in (*SEARCH, "time_budget") if name in options}
-    found = searched(seen, reading | {"seed": seed}, begun, **search)
+    own = {name: list(v) if isinstance(v, tuple) else v for name, v in own.items() if v is not None}
+    options = options | own | {"seed": seed}
+    found = searched(survey(target.file, **reading(options)), options, begun)
     row = Row(
         target.name,
         found.verdict.name,

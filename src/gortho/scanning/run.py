@@ -18,9 +18,10 @@ from gortho.progress import interruptible
 from gortho.samples.errors import DataError
 from gortho.samples.wanted import Columns
 from gortho.scanning.log import Log, fingerprints
-from gortho.scanning.row import READING, SEARCH, Answered, Row, answer
+from gortho.scanning.row import Answered, Row, answer
 from gortho.scanning.table import Scan
 from gortho.scanning.targets import Target, Targets, targets_of
+from gortho.surveyed import READING, SEARCH
 
 
 def scan(
@@ -96,7 +97,7 @@ def scan(
 
 
 def _checked(options: dict[str, Any]) -> dict[str, Any]:
-    known = {*READING, *SEARCH} - {"x", "settings"}
+    known = {*READING, *SEARCH} - {"x", "seed", "settings"}
     for name in options:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
