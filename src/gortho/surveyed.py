@@ -47,6 +47,9 @@ def searched(seen: Survey, options: Mapping[str, Any], begun: float, **more: Any
     chosen = {name: options[name] for name in SEARCH if name in options}
     chosen |= {k: v for k, v in reading(options).items() if k in ("output", "seed", "max_samples")}
     chosen["names"] = data.names if chosen.get("names") is None else chosen["names"]
+    look_for = chosen.get("look_for", "auto")
+    if isinstance(look_for, str) and look_for != "auto":
+        chosen["look_for"] = [name.strip() for name in look_for.split(",")]
     found = gortho.discover(
         apart(data.X, sizes) if sizes else data.X,
         data.y,

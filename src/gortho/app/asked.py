@@ -133,8 +133,7 @@ class Asked:
         """The same as options of `gortho.survey` and `gortho.discover`."""
         given = {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
         columns = {name: given[name] or None for name in COLUMNS}
-        look_for = "auto" if self.look_for == ("auto",) else given["look_for"]
-        return given | columns | {"names": self.names.strip() or None, "look_for": look_for}
+        return given | columns | {"names": self.names.strip() or None, "look_for": ",".join(self.look_for)}
 
     def command(self, file: str) -> str:
         """The command that gives the same answer; "" where a name of a column cannot be written there."""

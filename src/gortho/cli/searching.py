@@ -77,7 +77,6 @@ TOLERANCE = 0.003
     default="auto",
     show_default=True,
     metavar="NAMES",
-    callback=lambda _, __, text: text if text == "auto" else [name.strip() for name in text.split(",")],
     help="What to try if O(A) fails: some of SO,direction,origin,spaces,skew; auto for all of them, O for none.",
 )
 @click.option(
