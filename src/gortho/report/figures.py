@@ -66,7 +66,8 @@ def form(data: ReportData) -> str:
     low, high, units = data.matrix_low, data.matrix_high, like_units(data.matrix)
     tints, half = data.matrix * np.outer(units, units), None
     if low is not None and high is not None:
-        tints, half = np.where((low < 0) & (high > 0), 0.0, tints), (high - low) / 2
+        tints = np.where((low < 0) & (high > 0), 0.0, tints)
+        half = np.where(np.isfinite(high), high, np.nan) / 2 - low / 2
     return _matrix("A", data.matrix, half, tints, data.names)
 
 

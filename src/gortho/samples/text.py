@@ -7,7 +7,6 @@ import gzip
 import io
 import itertools
 import re
-import sys
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -44,7 +43,7 @@ class Layout:
     decimal: str
     header: list[str]
     skip: int
-    comments: bool = False  # below the header
+    comments: tuple[int, ...] = ()  # numbers of the lines below it, from 0, that begin with #
 
 
 def text_table(path: Path, decimal: str) -> Table:
@@ -104,49 +103,15 @@ def _layout(path: Path, decimal: str) -> Layout:
             shown = f"its first line holds numbers ({listed(cells)}); put" if cells else "put"
             raise DataError(f"the file has no header: {shown} a line with the names of the columns first")
         skip, cells = comments, named
-    return Layout(path, delimiter, decimal, cells, skip, _has_comments(path))
+    return Layout(path, delimiter, decimal, cells, skip, _comments(path, skip))
 
 
-def _has_comments(path: Path) -> bool:
-    """Whether any line but the first begins with #."""
+def _comments(path: Path, skip: int) -> tuple[int, ...]:
+    """The numbers, from 0, of the lines that begin with #, after so many lines."""
     with _readable(), _open_bytes(path) as file:
-        last = b""
-        while block := file.read(1 << 22):
-            if b"\n#" in last + block:
-                return True
-            last = block[-1:]
-    return False
-
-
-class _Uncommented(io.TextIOBase):
-    """Lines of a file that are no comments, as a file to read from."""
-
-    def __init__(self, lines: Iterator[str]):
-        self.lines, self.left = lines, ""
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int | None = -1) -> str:
-        size = sys.maxsize if size is None or size < 0 else size
-        parts, held = [self.left], len(self.left)
-        while held < size and (line := next(self.lines, "")):
-            if not line.lstrip().startswith("#"):
-                parts.append(line)
-                held += len(line)
-        text = "".join(parts)
-        self.left = text[size:]
-        return text[:size]
-
-
-@contextmanager
-def _below(layout: Layout) -> Iterator[Any]:
-    """What pandas reads, and how many lines of it to skip: the file, or its lines without comments."""
-    if not layout.comments:
-        yield layout.path, layout.skip
-        return
-    with _open_text(layout.path) as file:
-        yield _Uncommented(itertools.islice(file, layout.skip, None)), 0
+        return tuple(
+            number for number, line in enumerate(file) if number >= skip and line.lstrip().startswith(b"#")
+        )
 
 
 def text_blocks(
@@ -173,13 +138,12 @@ def _frames(layout: Layout, numbers: list[str], rows: int | None) -> Iterator[An
         with (
             warnings.catch_warnings(),
             _readable(),
-            _below(layout) as (source, skip),
             pd.read_csv(
-                source,
+                layout.path,
                 sep=layout.delimiter,
                 header=None,
                 names=header,
-                skiprows=skip,
+                skiprows=[*range(layout.skip), *layout.comments] if layout.comments else layout.skip,
                 index_col=False,
                 dtype={name: np.float64 if name in numbers else str for name in header},
                 skipinitialspace=True,
@@ -268,19 +232,22 @@ def _explain(layout: Layout, columns: list[str], rows: int | None = None) -> Non
             cell = cells[place]
             if cell.lower() in READABLE or _is_number(cell, layout.decimal):
                 continue
-            fix = "replace it by a number, or drop the line, or the column by drop="
-            if number == 0 and not any(_is_number(cells[p], layout.decimal) for p, _ in wanted):
-                fix = UNITS_ROW
-            if layout.decimal == "," and _is_number(cell):
-                fix = "it has a decimal point: leave out decimal=','"
-            if DECIMAL_COMMA.fullmatch(cell):
-                fix = "it has a decimal comma: say so by decimal=','"
-            if THOUSANDS.fullmatch(cell) or (
-                layout.decimal == "," and re.fullmatch(r"[-+]?\d+\.\d{3}", cell)
-            ):
-                fix = "it has thousands separators: write all numbers without them"
-            if FORTRAN.fullmatch(cell):
-                fix = "it has an exponent of Fortran: write E in place of D in all numbers"
-            elif WITH_UNIT.fullmatch(cell):
-                fix = "it has a unit behind the number: write numbers alone, and units in the header"
+            units = number == 0 and not any(_is_number(cells[p], layout.decimal) for p, _ in wanted)
+            fix = _fix(cell, layout.decimal, units)
             raise DataError(f"line {line}, column {name!r}: {cell!r} is not a number: {fix}")
+
+
+def _fix(cell: str, decimal: str, units: bool) -> str:
+    """What to do about a cell that is no number, or a row of them that may be the units of the columns."""
+    comma = decimal == ","
+    if FORTRAN.fullmatch(cell):
+        return "it has an exponent of Fortran: write E in place of D in all numbers"
+    if WITH_UNIT.fullmatch(cell):
+        return "it has a unit behind the number: write numbers alone, and units in the header"
+    if THOUSANDS.fullmatch(cell) or (comma and re.fullmatch(r"[-+]?\d+\.\d{3}", cell)):
+        return "it has thousands separators: write all numbers without them"
+    if DECIMAL_COMMA.fullmatch(cell):
+        return "it has a decimal comma: say so by decimal=','"
+    if comma and _is_number(cell):
+        return "it has a decimal point: leave out decimal=','"
+    return UNITS_ROW if units else "replace it by a number, or drop the line, or the column by drop="

@@ -6,8 +6,8 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import fields, replace
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,9 @@ from gortho.files import write_text
 from gortho.progress import interruptible
 from gortho.samples.errors import DataError
 from gortho.samples.wanted import Columns
-from gortho.scanning.log import Log, fingerprints
-from gortho.scanning.row import Answered, Row, answer
+from gortho.scanning.row import Answered, Log, Row, answer, fingerprints
 from gortho.scanning.table import Scan
-from gortho.scanning.targets import Target, Targets, targets_of
+from gortho.scanning.targets import Target, targets_of
 from gortho.surveyed import READING, SEARCH
 
 
@@ -91,8 +90,17 @@ def scan(
                 if progress is not None:
                     progress(len(rows), len(chosen.all), row)
     finally:
-        told = {"before": before, "files": path.is_dir(), "effort": _effort(settings)}
-        found = _table(rows, chosen, path, folder, **told)
+        found = Scan.of(
+            rows.values(),
+            left_out=chosen.left_out,
+            source=path.name,
+            folder=folder,
+            wanted=len(chosen.all),
+            before=before,
+            files=path.is_dir(),
+            effort=_effort(settings),
+        )
+        found.write()
     return found
 
 
@@ -115,16 +123,11 @@ def _workers(workers: int | None, client: Any) -> int:
     return -1 if client is not None else cpu_count() if asked in (None, 1) else asked
 
 
-@contextmanager
-def _backend(client: Any) -> Iterator[None]:
-    """A context in which joblib uses the Dask cluster, if there is one."""
-    if client is None:
-        yield
-        return
+def _backend(client: Any) -> AbstractContextManager[Any]:
+    """Within: joblib uses the Dask cluster, if there is one."""
     from joblib import parallel_config
 
-    with parallel_config(backend="dask", client=client):
-        yield
+    return nullcontext() if client is None else parallel_config(backend="dask", client=client)
 
 
 def _done(
@@ -133,17 +136,14 @@ def _done(
     """The rows of an earlier scan, by target."""
     if log is None or folder is None:
         return {}
+
+    def stays(row: Row) -> bool:
+        if row.verdict == "ERROR":
+            return not retry
+        return not reports or bool(row.report and (folder / row.report).exists())
+
     kept = log.rows()
-    rows = {name: kept[key] for name, key in keys.items() if key in kept}
-    return {
-        name: row
-        for name, row in rows.items()
-        if (
-            not retry
-            if row.verdict == "ERROR"
-            else not reports or (row.report and (folder / row.report).exists())
-        )
-    }
+    return {name: kept[key] for name, key in keys.items() if key in kept and stays(kept[key])}
 
 
 def _page_names(targets: Sequence[Target]) -> dict[str, str]:
@@ -208,21 +208,8 @@ def _keep(one: Answered, log: Log | None, folder: Path | None, pages: dict[str, 
     return row
 
 
-def _table(rows: dict[str, Row], chosen: Targets, path: Path, folder: Path | None, **told: Any) -> Scan:
-    """The table of the rows so far, written to the folder if there is one."""
-    more = {"left_out": chosen.left_out, "source": path.name, "folder": folder, "wanted": len(chosen.all)}
-    found = Scan.of(rows.values(), **more, **told)
-    found.write()
-    return found
-
-
 def _effort(settings: Settings | None) -> str:
     """The size of each search, in words: what differs from the usual one."""
-    usual = Settings()
-    changed = {
-        field.name: getattr(settings, field.name)
-        for field in fields(usual)
-        if settings is not None and field.name != "workers"
-    }
-    differs = [f"{name}={value}" for name, value in changed.items() if value != getattr(usual, name)]
+    usual, chosen = asdict(Settings()), asdict(settings or Settings())
+    differs = [f"{name}={v}" for name, v in chosen.items() if name != "workers" and v != usual[name]]
     return ", ".join(differs) or "normal"
