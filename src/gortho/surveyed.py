@@ -44,9 +44,9 @@ def searched(seen: Survey, options: Mapping[str, Any], begun: float, **more: Any
     import gortho
 
     data, sizes, budget = seen.data, options.get("dims"), options.get("time_budget")
-    chosen = {name: options[name] for name in SEARCH if name in options}
+    chosen = {name: options[name] for name in SEARCH if options.get(name) is not None}
     chosen |= {k: v for k, v in reading(options).items() if k in ("output", "seed", "max_samples")}
-    chosen["names"] = data.names if chosen.get("names") is None else chosen["names"]
+    chosen.setdefault("names", data.names)
     look_for = chosen.get("look_for", "auto")
     if isinstance(look_for, str) and look_for != "auto":
         chosen["look_for"] = [name.strip() for name in look_for.split(",")]

@@ -105,19 +105,18 @@ def predict(
     watch: Watch, *, run: str, file: str, out: str, decimal: str | None, dropna: bool = False
 ) -> dict[str, Any]:
     """Predict for the rows of a file, to a file; without a decimal separator, the file's own is told from its cells."""
-    from gortho.runs import load, predicted, probabilities, read_for, target_columns
-    from gortho.samples import DataError, write
+    from gortho import runs
+    from gortho.samples import DataError
 
-    found, notes = load(run), []
+    found, notes = runs.load(run), []
     if decimal is None and _has_commas(file, found):
         decimal, notes = ",", ["the file was read with decimal commas"]
     try:
-        data = read_for(found, Path(file), targets=False, decimal=decimal or ".", dropna=dropna)
+        data = runs.read_for(found, Path(file), targets=False, decimal=decimal or ".", dropna=dropna)
     except DataError as error:
         raise DataError(as_fields(str(error))) from None
-    y, beyond = predicted(found, data)
-    write(out, y, target_columns(found), probabilities(found, data), data.kept)
-    return {"rows": len(y), "notes": [*notes, *map(as_fields, data.notices), *beyond]}
+    beyond = runs.predict(found, data, out)
+    return {"rows": len(data.X), "notes": [*notes, *map(as_fields, data.notices), *beyond]}
 
 
 def _has_commas(file: str, found: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ from gortho.cli.options import (
     X,
     check_destinations,
     check_place,
+    numbers,
     options,
 )
 
@@ -24,7 +26,12 @@ from gortho.cli.options import (
 @main.command(epilog=EXITS)
 @options(FILE, X)
 @NAMES
-@click.option("--x-error", metavar="A,B,C", help="Errors of the columns relative to each other, if known.")
+@click.option(
+    "--x-error",
+    callback=partial(numbers, kind=float, told="numbers with commas between them, as 1,1,0.5"),
+    metavar="A,B,C",
+    help="Errors of the columns relative to each other, if known.",
+)
 @options(DECIMAL, SEED, REPORT)
 @click.option("--save", type=click.Path(path_type=Path), metavar="PATH.json", help="Save the answer.")
 @JSON
@@ -34,7 +41,7 @@ def level(
     file: Path,
     x: str | None,
     names: str | None,
-    x_error: str | None,
+    x_error: list[float] | None,
     decimal: str,
     seed: int,
     report: Path | None,
@@ -59,23 +66,12 @@ def level(
     from gortho.level import level_form  # imported late: bad input should fail before torch is loaded
     from gortho.samples.door import as_names
 
-    found = level_form(data.X, names=as_names(names, data.names), x_error=_numbers(x_error), seed=seed)
+    found = level_form(data.X, names=as_names(names, data.names), x_error=x_error, seed=seed)
     click.echo(found.to_json() if as_json else str(found))
     if found.form is not None and not found.form.signature.negative and not as_json:
         click.echo(f"\n{found.calibration}")
-    if save is not None:
-        found.save(save)
-        click.echo(f"Saved: {save}", err=as_json)
-    if report is not None:
-        found.to_html(report)
-        click.echo(f"Report: {report}", err=as_json)
+    for told, write, path in (("Saved", found.save, save), ("Report", found.to_html, report)):
+        if path is not None:
+            write(path)
+            click.echo(f"{told}: {path}", err=as_json)
     ctx.exit(EXIT_CODES[found.verdict.name])
-
-
-def _numbers(text: str | None) -> list[float] | None:
-    if text is None:
-        return None
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"--x-error {text}: give numbers with commas between them, as 1,1,0.5") from None

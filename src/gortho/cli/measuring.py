@@ -47,10 +47,9 @@ def reproduce(
     seeds: int | None,
     workers: int | None,
     out: Path | None,
-    tables_only: bool,
     parts: str | None,
     device: str | None,
-    quiet: bool,
+    **how: bool,
 ) -> None:
     """Reproduce the paper's tables and figures, with error bars and baselines.
 
@@ -75,14 +74,18 @@ def reproduce(
     common: dict[str, Any] = {
         "quick": quick,
         "workers": workers or os.cpu_count() or 1,
-        "measure": not tables_only,
-        "progress": not quiet,
+        "measure": not how["tables_only"],
+        "progress": not how["quiet"],
     }
     if tables and tables[0] == "toptag":
-        _reproduce_toptag(tables[1:], folder, seeds or (1 if quick else 3), parts, device, common)
+        from gortho.studies.toptag.commands import pick_device
+        from gortho.studies.toptag.reproduction import reproduce as measure_jets
+
+        common |= {"seeds": seeds or (1 if quick else 3), "device": pick_device(device)}
+        chosen = [part.strip() for part in parts.split(",")] if parts else []
+        click.echo(measure_jets([Path(path) for path in tables[1:]], folder, parts=chosen, **common))
         return
-    unknown = [name for name in tables if name not in EXPERIMENTS]
-    if unknown:
+    if unknown := [name for name in tables if name not in EXPERIMENTS]:
         raise ValueError(
             f"no table {', '.join(unknown)}: choose from {', '.join(EXPERIMENTS)}, or toptag alone"
         )
@@ -91,63 +94,37 @@ def reproduce(
             "--parts and --device are for toptag: give toptag as the first table, or leave them out"
         )
     try:
-        pages = measure(tables, folder, seeds=seeds or (1 if quick else 5), **common)
+        for page in measure(tables, folder, seeds=seeds or (1 if quick else 5), **common):
+            click.echo(page)
     except KeyboardInterrupt:
         click.echo("Interrupted: rows so far are kept, and the same command continues.", err=True)
         sys.stdout.flush()
         # The workers were killed during their work: waiting for their pool may take forever.
         os._exit(INTERRUPTED)
-    for page in pages:
-        click.echo(f"{page}")
-
-
-def _reproduce_toptag(
-    data: tuple[str, ...],
-    folder: Path,
-    seeds: int,
-    parts: str | None,
-    device: str | None,
-    common: dict[str, Any],
-) -> None:
-    """The table of jets."""
-    from gortho.studies.toptag.commands import pick_device
-    from gortho.studies.toptag.reproduction import reproduce as measure_jets
-
-    page = measure_jets(
-        [Path(path) for path in data],
-        folder,
-        seeds=seeds,
-        parts=[part.strip() for part in parts.split(",")] if parts else [],
-        device=pick_device(device),
-        **common,
-    )
-    click.echo(f"{page}")
 
 
 class OfStudies(click.Group):
-    """Commands of studies, each imported when it is first used; ``homes`` maps them to modules and names."""
+    """The command `toptag`, imported when it is first used: a name in `gortho.studies.toptag.commands`."""
 
-    def __init__(self, *args: Any, homes: dict[str, tuple[str, str]], **options: Any) -> None:
+    def __init__(self, *args: Any, toptag: str, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.homes = homes
+        self.toptag = toptag
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of the commands."""
-        return sorted(self.homes)
+        return ["toptag"]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, if there is one."""
-        if cmd_name not in self.homes:
-            return None
-        module, name = self.homes[cmd_name]
-        return getattr(import_module(f"gortho.studies.{module}"), name)
+        commands = import_module("gortho.studies.toptag.commands") if cmd_name == "toptag" else None
+        return commands and getattr(commands, self.toptag)
 
 
-@main.group(cls=OfStudies, homes={"toptag": ("toptag.commands", "toptag")})
+@main.group(cls=OfStudies, toptag="toptag")
 def data() -> None:
     """Generate and import data sets."""
 
 
-@main.group(cls=OfStudies, homes={"toptag": ("toptag.commands", "train")})
+@main.group(cls=OfStudies, toptag="train")
 def train() -> None:
     """Train models of known tasks."""

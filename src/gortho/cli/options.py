@@ -37,14 +37,18 @@ def _once(context: click.Context, parameter: click.Parameter, value: tuple[str, 
     return value[0] if value else None
 
 
-def whole_numbers(context: click.Context, parameter: click.Parameter, text: str | None) -> list[int]:
-    """Whole numbers between commas."""
+def numbers(
+    context: click.Context,
+    parameter: click.Parameter,
+    text: str | None,
+    kind: Callable[[str], Any] = int,
+    told: str = "whole numbers between commas, such as 0,0,1",
+) -> list[Any] | None:
+    """Numbers between commas."""
     try:
-        return [int(part) for part in text.split(",")] if text else []
+        return [kind(part) for part in text.split(",")] if text else None
     except ValueError:
-        raise ValueError(
-            f"{parameter.opts[0]} {text}: give whole numbers between commas, such as 0,0,1"
-        ) from None
+        raise ValueError(f"{parameter.opts[0]} {text}: give {told}") from None
 
 
 FILE = click.argument("file", type=click.Path(path_type=Path))

@@ -15,7 +15,7 @@ import click
 
 from gortho.cli import options as o
 from gortho.cli.base import EXIT_CODES, EXITS, as_options, main
-from gortho.cli.options import EFFORTS, check_columns, check_destinations, options, whole_numbers
+from gortho.cli.options import EFFORTS, check_columns, check_destinations, numbers, options
 from gortho.progress import Bar, keep_best_on_interrupt
 
 if TYPE_CHECKING:  # what the commands need is imported where it is used
@@ -80,17 +80,17 @@ TOLERANCE = 0.003
     help="What to try if O(A) fails: some of SO,direction,origin,spaces,skew; auto for all of them, O for none.",
 )
 @click.option(
-    "--axial", callback=whole_numbers, metavar="I,J", help="Indices of the axial vectors of a sample, from 0."
+    "--axial", callback=numbers, metavar="I,J", help="Indices of the axial vectors of a sample, from 0."
 )
 @click.option(
     "--spaces",
-    callback=whole_numbers,
+    callback=numbers,
     metavar="0,0,1",
     help="Index of the form of each vector of a sample.",
 )
 @click.option(
     "--dims",
-    callback=whole_numbers,
+    callback=numbers,
     metavar="3,3,2",
     help="Number of components of each vector, if they differ: vectors of different dimension have their own forms.",
 )
