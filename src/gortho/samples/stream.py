@@ -48,13 +48,8 @@ class Totals:
     def of(cls, block: np.ndarray, first: int, chunks: Chunks, plan: Plan) -> Totals:
         """The totals of a block of rows, of which the first has this number."""
         parts = chunks.parts(block)
-        return cls(
-            len(block),
-            block.min(0),
-            block.max(0),
-            Kept.of(block, first, plan.limit, plan.seed),
-            None if plan.also is None else plan.also(parts["x"], parts.get("y")),
-        )
+        also = None if plan.also is None else plan.also(parts["x"], parts.get("y"))
+        return cls(len(block), block.min(0), block.max(0), Kept.of(block, first, plan.limit, plan.seed), also)
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(

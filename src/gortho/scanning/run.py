@@ -6,13 +6,18 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from joblib import cpu_count, parallel_config
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from joblib.parallel import get_active_backend
+
 from gortho import checks
 from gortho.discovery.settings import Settings
+from gortho.discovery.workers import as_done
 from gortho.files import write_text
 from gortho.progress import interruptible
 from gortho.samples.errors import DataError
@@ -80,8 +85,9 @@ def scan(
     before = len(rows)
     pages = _page_names(chosen.all) if reports else {}
     todo = [target for target in chosen.all if target.name not in rows]
+    backend = nullcontext() if client is None else parallel_config(backend="dask", client=client)
     try:
-        with interruptible() as stop, _backend(client):
+        with interruptible() as stop, backend:
             for one in _answers(todo, keys, given, seed, reports, _workers(workers, client)):
                 if stop.asked:  # a search that was cut short is no answer
                     raise KeyboardInterrupt
@@ -116,18 +122,8 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
 def _workers(workers: int | None, client: Any) -> int:
     if workers is not None:
         return checks.whole(workers, "workers", 1)
-    from joblib import cpu_count
-    from joblib.parallel import get_active_backend
-
     asked = get_active_backend()[1]  # of a joblib.parallel_config around this call
     return -1 if client is not None else cpu_count() if asked in (None, 1) else asked
-
-
-def _backend(client: Any) -> AbstractContextManager[Any]:
-    """Within: joblib uses the Dask cluster, if there is one."""
-    from joblib import parallel_config
-
-    return nullcontext() if client is None else parallel_config(backend="dask", client=client)
 
 
 def _done(
@@ -167,10 +163,6 @@ def _answers(
     workers: int,
 ) -> Iterator[Answered]:
     """The answers as they arrive. A worker that dies, for lack of memory for example, does not affect other targets."""
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    from gortho.discovery.workers import as_done
-
     left = {target.name: target for target in targets}
     alone: list[Target] = []
     while left or alone:
