@@ -6,7 +6,7 @@ import dataclasses
 import json
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # what the commands need is imported where it is used
     from gortho.forms import QuadraticForm
 
 
+#: Writes a result to a file or folder.
+Write = Callable[[Path], Path]
 #: The same as in `gortho.discovery.verdict`, which is slow to import.
 TOLERANCE = 0.003
 
@@ -258,16 +260,24 @@ def _hand_over(
     from gortho.discovery.saving import FILE
     from gortho.runs import summary
 
-    click.echo(json.dumps(summary(found), indent=1, allow_nan=False) if as_json else str(found))
-    if save is not None:
-        there = ", in place of the one that was there" if (save / FILE).exists() else ""
-        _written(f"Saved run{there}", found.save, save, as_json)
-    if report is not None:
-        _written("Report", found.to_html, report, as_json)
-    ctx.exit(EXIT_CODES[found.verdict.name])
+    told = json.dumps(summary(found), indent=1, allow_nan=False) if as_json else str(found)
+    there = ", in place of the one that was there" if save is not None and (save / FILE).exists() else ""
+    files = ((f"Saved run{there}", found.save, save), ("Report", found.to_html, report))
+    hand_over(ctx, told, files, EXIT_CODES[found.verdict.name], as_json)
 
 
-def _written(what: str, write: Callable[[Path], Path], path: Path, as_json: bool) -> None:
+def hand_over(
+    ctx: click.Context, told: str, files: Iterable[tuple[str, Write, Path | None]], code: int, as_json: bool
+) -> None:
+    """Print a result, write it to the files that are wanted, and exit with this code."""
+    click.echo(told)
+    for what, write, path in files:
+        if path is not None:
+            _written(what, write, path, as_json)
+    ctx.exit(code)
+
+
+def _written(what: str, write: Write, path: Path, as_json: bool) -> None:
     """Write a result, if necessary to a temporary folder, so that a full disk does not cost an hour of search."""
     try:
         write(path)

@@ -92,7 +92,7 @@ class Codes:
         classes = tuple(sorted(set(values.values())))
         return cls({text: classes.index(value) for text, value in values.items()}, classes)
 
-    def __call__(self, labels: Any) -> np.ndarray:
+    def __call__(self, labels: Any, name: str = "") -> np.ndarray:
         """The codes of labels ``(N,)`` or ``(N, 1)`` as float64 ``(N,)``, NaN where there is none."""
         import pandas as pd
 

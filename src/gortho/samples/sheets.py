@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 import zipfile
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -15,9 +15,8 @@ import numpy as np
 
 from . import chunks
 from .checks import as_float64, variable_names
-from .chunks import Piece, pieces_of, slices
+from .chunks import Named, Piece, Reader, pieces_of, slices
 from .errors import DataError, listed, missing, row_number, undamaged
-from .labels import Codes
 from .tables import Table
 
 
@@ -31,27 +30,28 @@ def whole_table(
 ) -> Table:
     """A table in memory, by a function that gives a column."""
 
-    def pieces(columns: list[str], codes: Mapping[str, Codes]) -> Sequence[Piece]:
-        found = [
-            codes[name](column(name)) if name in codes else as_float64(column(name), f"column {name!r}")
-            for name in columns
-        ]
-        for name, values in zip(columns, found):
+    def pieces(columns: list[str], labels: Collection[str]) -> list[Piece]:
+        found = {name: column(name) for name in columns}
+        found = {
+            n: np.asarray(v) if n in labels else as_float64(v, f"column {n!r}") for n, v in found.items()
+        }
+        for name, values in found.items():
             if values.shape != (total,):
                 raise DataError(
                     f"column {name!r} has shape {values.shape}, not {(total,)}: one number in a row"
                 )
-        values = np.stack(found, axis=1)
-        return pieces_of(total, lambda start, stop: partial(slices, [("", values[start:stop])], {}), where)
+
+        def read(start: int, stop: int) -> Reader:
+            return partial(slices, [(name, values[start:stop]) for name, values in found.items()])
+
+        return pieces_of(total, read, where)
 
     def head(rows: int) -> Any:
         import pandas as pd
 
         return pd.DataFrame({name: pd.Series(list(column(name)[:rows])) for name in header})
 
-    return Table(
-        header, pieces, lambda name: [column(name)], head, total, where, notices, lambda name: elsewhere
-    )
+    return Table(header, pieces, head, total, where, notices, lambda name: elsewhere)
 
 
 def npy_table(path: Path) -> Table:
@@ -198,20 +198,14 @@ def parquet_table(path: Path) -> Table:
 
     where = partial(_where, firsts, names if folder else None)
 
-    def labels(column: str) -> Iterator[Any]:
-        for file in files:
-            with undamaged_arrow(), pq.ParquetFile(file) as opened:
-                for batch in opened.iter_batches(chunks.BLOCK, columns=[column]):
-                    yield _as_text(batch, column)
-
-    def pieces(columns: list[str], codes: Mapping[str, Codes]) -> list[Piece]:
+    def pieces(columns: list[str], labels: Collection[str]) -> list[Piece]:
         made = []
         for file, name, header, first, rows in zip(files, names, headers, firsts, groups):
             for column in columns:
                 if column not in header:
                     raise DataError(f"{name}: {missing('column', column, header)}")
             for start, several in _runs(rows):
-                read = partial(parquet_blocks, file.absolute(), columns, several, codes)
+                read = partial(parquet_blocks, file.absolute(), columns, several, [*labels])
                 place = partial(_where, [first], [name] if folder else None)
                 made.append(Piece(first + start, read, place, name if folder else ""))
         return made
@@ -220,7 +214,7 @@ def parquet_table(path: Path) -> Table:
         with undamaged_arrow(), pq.ParquetFile(files[0]) as opened:
             return next(opened.iter_batches(rows), opened.schema_arrow.empty_table()).to_pandas()
 
-    return Table(headers[0], pieces, labels, head, firsts[-1], where)
+    return Table(headers[0], pieces, head, firsts[-1], where)
 
 
 def _where(firsts: list[int], names: list[str] | None, row: int) -> str:
@@ -241,35 +235,23 @@ def _runs(rows: list[int]) -> Iterator[tuple[int, list[int]]]:
             start, held, several = start + held, 0, []
 
 
-def _as_text(batch: Any, name: str) -> Any:
-    import pyarrow as pa
-
-    return batch.column(name).cast(pa.string()).to_numpy(zero_copy_only=False)
-
-
-def _as_numbers(batch: Any, name: str) -> np.ndarray:
-    import pyarrow as pa
-    from pyarrow.types import is_boolean, is_decimal, is_floating, is_integer
-
-    column = batch.column(name)
-    if not any(test(column.type) for test in (is_integer, is_floating, is_boolean, is_decimal)):
-        found = f"type {column.type}, first value {column[0].as_py()!r}"
-        raise DataError(f"column {name!r} has {found}, not numbers: convert or drop it")
-    return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-
-
 def parquet_blocks(
-    path: Path, columns: list[str], groups: list[int], codes: Mapping[str, Codes], rows: int | None = None
-) -> Iterator[np.ndarray]:
+    path: Path, columns: list[str], groups: list[int], labels: list[str], rows: int | None = None
+) -> Iterator[Named]:
     """Columns of some row groups of a Parquet file, block by block."""
     import pyarrow.parquet as pq
 
     with undamaged_arrow(), pq.ParquetFile(path) as file:
         for batch in file.iter_batches(rows or max(1, chunks.BLOCK // len(columns)), groups, columns):
-            yield np.stack(
-                [
-                    codes[name](_as_text(batch, name)) if name in codes else _as_numbers(batch, name)
-                    for name in columns
-                ],
-                axis=1,
-            )
+            yield [(name, _values(batch.column(name), name, name in labels)) for name in columns]
+
+
+def _values(column: Any, name: str, label: bool) -> np.ndarray:
+    """A column of a batch as numbers, or as text."""
+    import pyarrow as pa
+    from pyarrow.types import is_boolean, is_decimal, is_floating, is_integer
+
+    if not label and not any(test(column.type) for test in (is_integer, is_floating, is_boolean, is_decimal)):
+        found = f"type {column.type}, first value {column[0].as_py()!r}"
+        raise DataError(f"column {name!r} has {found}, not numbers: convert or drop it")
+    return column.cast(pa.string() if label else pa.float64(), safe=False).to_numpy(zero_copy_only=False)

@@ -9,7 +9,7 @@ import itertools
 import re
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,9 +19,8 @@ from typing import Any, TextIO
 import numpy as np
 
 from . import chunks
-from .chunks import Piece
+from .chunks import Named, Piece
 from .errors import DataError, listed, undamaged
-from .labels import Codes
 from .tables import LOOKED_AT, Table
 
 WHITESPACE = r"\s+"
@@ -54,11 +53,8 @@ def text_table(path: Path, decimal: str) -> Table:
         below = (number for number, _ in _cells(path, layout.delimiter) if number > layout.skip)
         return f"line {next(itertools.islice(below, row, None))}"
 
-    def pieces(columns: list[str], codes: Mapping[str, Codes]) -> list[Piece]:
-        return [Piece(0, partial(text_blocks, layout, columns, codes), where)]
-
-    def labels(column: str) -> Iterator[Any]:
-        return (frame[column] for frame in _frames(layout, [], None))
+    def pieces(columns: list[str], labels: Collection[str]) -> list[Piece]:
+        return [Piece(0, partial(text_blocks, layout, columns, [*labels]), where)]
 
     def head(rows: int) -> Any:
         import pandas as pd
@@ -75,7 +71,7 @@ def text_table(path: Path, decimal: str) -> Table:
                     return f"; line {number} has it: begin the lines above it with #, or drop them"
         return ""
 
-    return Table(layout.header, pieces, labels, head, None, where, elsewhere=elsewhere)
+    return Table(layout.header, pieces, head, None, where, elsewhere=elsewhere)
 
 
 def count_rows(path: Path, decimal: str) -> int:
@@ -115,18 +111,15 @@ def _comments(path: Path, skip: int) -> tuple[int, ...]:
 
 
 def text_blocks(
-    layout: Layout, columns: list[str], codes: Mapping[str, Codes], rows: int | None = None
-) -> Iterator[np.ndarray]:
+    layout: Layout, columns: list[str], labels: list[str], rows: int | None = None
+) -> Iterator[Named]:
     """Columns of a text file below its header, block by block."""
-    explained, numbers = False, [name for name in columns if name not in codes]
+    explained, numbers = False, [name for name in columns if name not in labels]
     for frame in _frames(layout, numbers, rows):
-        block = frame[numbers].to_numpy(np.float64)
-        if not explained and np.isnan(block).any():  # missing cells, or short lines
+        if not explained and frame[numbers].isna().any(axis=None):  # missing cells, or short lines
             _explain(layout, numbers)
             explained = True
-        for place, name in enumerate(columns):
-            block = np.insert(block, place, codes[name](frame[name]), axis=1) if name in codes else block
-        yield block
+        yield [(name, frame[name].to_numpy()) for name in columns]
 
 
 def _frames(layout: Layout, numbers: list[str], rows: int | None) -> Iterator[Any]:
