@@ -25,9 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from gortho.app.asked import Asked, as_fields
+from gortho.progress import Watch
 
-#: Called with the stage, the share of the whole work done, and a line on the leading form.
-Watch = Callable[[str, float, str], None]
 #: Files of a run, in its folder.
 RUN, ZIP, REPORT = "run", "run.zip", "report.html"
 #: The stage after which nothing is stopped any more: there is an answer.

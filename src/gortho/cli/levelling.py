@@ -27,7 +27,7 @@ from gortho.cli.searching import hand_over
 @o.JSON
 @click.pass_context
 def level(
-    ctx: click.Context, file: Path, report: Path | None, save: Path | None, as_json: bool, **asked: Any
+    ctx: click.Context, /, file: Path, report: Path | None, save: Path | None, as_json: bool, **asked: Any
 ) -> None:
     """Find the quadric (x - c)ᵀA(x - c) = const that the points in FILE lie on; no target is needed.
 

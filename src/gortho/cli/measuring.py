@@ -116,8 +116,9 @@ class OfStudies(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, if there is one."""
-        commands = import_module("gortho.studies.toptag.commands") if cmd_name == "toptag" else None
-        return commands and getattr(commands, self.toptag)
+        if cmd_name != "toptag":
+            return None
+        return getattr(import_module("gortho.studies.toptag.commands"), self.toptag)
 
 
 @main.group(cls=OfStudies, toptag="toptag")

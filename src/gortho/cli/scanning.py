@@ -61,11 +61,7 @@ def scan(
     ctx: click.Context,
     /,
     file: Path,
-    targets: str | None,
     out: Path | None,
-    reports: bool,
-    retry: bool,
-    workers: int | None,
     dask: str | None,
     effort: str,
     as_json: bool,
@@ -101,18 +97,8 @@ def scan(
 
     try:
         with Bar(hidden=quiet) as bar, client_of(dask) as client:
-            found = gortho.scan(
-                file,
-                targets=targets,
-                out=folder,
-                workers=workers,
-                client=client,
-                reports=reports,
-                retry=retry,
-                settings=gortho.Settings(**EFFORTS[effort]),
-                progress=watch,
-                **options,
-            )
+            settings = gortho.Settings(**EFFORTS[effort])
+            found = gortho.scan(file, out=folder, client=client, settings=settings, progress=watch, **options)
     except KeyboardInterrupt:
         click.echo(f"Interrupted: the rows so far are in {folder}, and the same command continues.", err=True)
         ctx.exit(INTERRUPTED)

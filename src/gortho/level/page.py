@@ -127,6 +127,7 @@ def _report_data(found: LevelForm) -> Any:
 
     assert found.candidate is not None
     low, high = found.intervals or (None, None)
+    values_low, values_high = found.eigenvalue_intervals or (None, None)
     return ReportData(
         verdict=found.verdict.name,
         headline=found.headline(),
@@ -135,7 +136,8 @@ def _report_data(found: LevelForm) -> Any:
         matrix_low=low,
         matrix_high=high,
         eigenvalues=found.candidate.eigenvalues.numpy(),
-        **dict(zip(("eigenvalues_low", "eigenvalues_high"), found.eigenvalue_intervals or ())),
+        eigenvalues_low=values_low,
+        eigenvalues_high=values_high,
     )
 
 

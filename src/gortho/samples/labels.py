@@ -107,7 +107,8 @@ def _text(label: Any) -> str:
 
 def _values(texts: set[str]) -> dict[str, Any]:
     """What all texts can be read as."""
-    readers: tuple[Callable[[str], Any], ...] = (int, float, _logical)
+    logical = {"true": True, "false": False}
+    readers: tuple[Callable[[str], Any], ...] = (int, float, lambda text: logical[text.lower()])
     for read in readers:
         try:
             values = {text: read(text) for text in texts}
@@ -116,7 +117,3 @@ def _values(texts: set[str]) -> dict[str, Any]:
         if all(math.isfinite(value) for value in values.values()):
             return values
     return {text: text for text in texts}
-
-
-def _logical(text: str) -> bool:
-    return {"true": True, "false": False}[text.lower()]

@@ -89,7 +89,7 @@ def scan(
     try:
         with interruptible() as stop, backend:
             for one in _answers(todo, keys, given, seed, reports, _workers(workers, client)):
-                if stop.asked:  # a search that was cut short is no answer
+                if stop.is_set():  # a search that was cut short is no answer
                     raise KeyboardInterrupt
                 row = _keep(one, log, folder, pages)
                 rows[row.target] = row
