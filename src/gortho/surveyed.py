@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,10 +36,13 @@ def reading(options: Mapping[str, Any]) -> dict[str, Any]:
     return chosen
 
 
-def searched(seen: Survey, options: Mapping[str, Any], begun: float, **more: Any) -> Discovery:
+def searched(
+    seen: Survey, options: Mapping[str, Any], begun: float, told: Callable[[str], str] = str, **more: Any
+) -> Discovery:
     """Search a file that was read by these options, begun at this time, and remember where the samples come from.
 
-    ``dims`` are the components of each vector of a sample, where they differ; `more` are options of `discover` alone.
+    ``dims`` are the components of each vector of a sample, where they differ; `told` spells notices and advice for the
+    reader; `more` are options of `discover` alone.
     """
     import gortho
 
@@ -62,7 +65,8 @@ def searched(seen: Survey, options: Mapping[str, Any], begun: float, **more: Any
         **chosen,
         **more,
     )
-    return remembered(found, data)
+    found = remembered(found, data)
+    return replace(found, notices=tuple(map(told, found.notices)), advice=told(found.advice))
 
 
 def scalars_of(data: Dataset, rows: Any = slice(None)) -> dict[str, np.ndarray] | None:

@@ -60,13 +60,9 @@ def discover(watch: Watch, *, file: str, folder: str, asked: dict[str, Any]) -> 
     options = wanted.options()
     seen = survey(file, progress=rows_read, **reading(options))
     watch("search", 0.0, f"{len(seen.data.X):,} rows are read")
-    found = searched(seen, options, begun, settings=gortho.Settings(**EFFORTS[wanted.effort]), watch=watch)
+    settings = gortho.Settings(**EFFORTS[wanted.effort])
+    found = searched(seen, options, begun, as_fields, settings=settings, watch=watch)
     watch(WRITING, 1.0, "")
-    found = dataclasses.replace(
-        found,
-        advice=as_fields(found.advice),
-        notices=tuple(as_fields(notice) for notice in found.notices),
-    )
     place = Path(folder)
     found.save(place / RUN)
     shutil.make_archive(str(place / RUN), "zip", place / RUN)

@@ -17,9 +17,7 @@ from gortho.cli.options import DEVICE, QUIET
 @main.command()
 @click.argument("tables", nargs=-1, metavar="[TABLE]... | toptag [DATA]...")
 @click.option(
-    "--quick",
-    is_flag=True,
-    help="Small versions of all tables, in minutes, to check that everything runs.",
+    "--quick", is_flag=True, help="Small versions of all tables, in minutes, to check that everything runs."
 )
 @click.option(
     "--seeds",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import tempfile
 import time
@@ -85,10 +84,7 @@ TOLERANCE = 0.003
     "--axial", callback=numbers, metavar="I,J", help="Indices of the axial vectors of a sample, from 0."
 )
 @click.option(
-    "--spaces",
-    callback=numbers,
-    metavar="0,0,1",
-    help="Index of the form of each vector of a sample.",
+    "--spaces", callback=numbers, metavar="0,0,1", help="Index of the form of each vector of a sample."
 )
 @click.option(
     "--dims",
@@ -166,9 +162,7 @@ def discover(
     for notice in [] if quiet else seen.data.notices:
         click.echo(f"note: {as_options(notice)}", err=True)
     with _searching(effort, quiet, workers) as how:
-        found = searched(seen, asked, begun, **how)
-    notices = tuple(as_options(notice) for notice in found.notices)
-    found = dataclasses.replace(found, notices=notices, advice=as_options(found.advice))
+        found = searched(seen, asked, begun, as_options, **how)
     _hand_over(ctx, found, report, save, as_json)
 
 

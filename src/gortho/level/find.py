@@ -40,11 +40,7 @@ SPARE = 5
 
 
 def level_form(
-    X: Any,
-    *,
-    x_error: Any = None,
-    names: Sequence[str] | None = None,
-    seed: int = 0,
+    X: Any, *, x_error: Any = None, names: Sequence[str] | None = None, seed: int = 0
 ) -> LevelForm:
     """The quadric (x - c)ᵀA(x - c) = k that points lie on, with errors and a verdict; no target is needed.
 

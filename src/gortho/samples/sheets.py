@@ -83,23 +83,18 @@ def feather_table(path: Path) -> Table:
 MAX_UNPACKED = 1_000_000_000
 
 
-def _check_unpacked(path: Path) -> None:
-    """Refuse a workbook that would fill the memory; an archive never yields more than it says."""
-    with zipfile.ZipFile(path) as archive:
-        size = sum(entry.file_size for entry in archive.infolist())
-    if size > MAX_UNPACKED:
-        raise DataError(
-            f"the workbook unpacks to {size / 1e9:.1f} GB, and up to {MAX_UNPACKED / 1e9:g} GB is read: "
-            "save it as .csv or .parquet"
-        )
-
-
 def excel_table(path: Path) -> Table:
     """The first sheet of a workbook; its first row has the names."""
     import pandas as pd
 
     try:
-        _check_unpacked(path)
+        with zipfile.ZipFile(path) as archive:  # which never yields more than it says
+            size = sum(entry.file_size for entry in archive.infolist())
+        if size > MAX_UNPACKED:
+            raise DataError(
+                f"the workbook unpacks to {size / 1e9:.1f} GB, and up to {MAX_UNPACKED / 1e9:g} GB is read: "
+                "save it as .csv or .parquet"
+            )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about styles
             book = pd.ExcelFile(path, engine="openpyxl")
