@@ -49,9 +49,8 @@ def page(data: ReportData) -> str:
         ),
         "restarts": figures.restarts(data.restarts),
     }
-    moved = (
-        figures.generators(data) if data.verdict == "FOUND" else []
-    )  # of no other is the group of interest
+    # Of no other verdict is the group of interest.
+    moved = figures.generators(data) if data.verdict == "FOUND" else []
     return template("page.html").render(
         data=data,
         badge=APPROXIMATE if data.approximate else BADGES[data.verdict],

@@ -88,7 +88,7 @@ def scan(
     backend = nullcontext() if client is None else parallel_config(backend="dask", client=client)
     try:
         with interruptible() as stop, backend:
-            for one in _answers(todo, keys, given, seed, reports, _workers(workers, client)):
+            for one in _answers(todo, keys, _workers(workers, client), given, seed, reports):
                 if stop.is_set():  # a search that was cut short is no answer
                     raise KeyboardInterrupt
                 row = _keep(one, log, folder, pages)
@@ -155,12 +155,7 @@ def _page_names(targets: Sequence[Target]) -> dict[str, str]:
 
 
 def _answers(
-    targets: Sequence[Target],
-    keys: dict[str, str],
-    options: dict[str, Any],
-    seed: int,
-    page: bool,
-    workers: int,
+    targets: Sequence[Target], keys: dict[str, str], workers: int, *asked: Any
 ) -> Iterator[Answered]:
     """The answers as they arrive. A worker that dies, for lack of memory for example, does not affect other targets."""
     left = {target.name: target for target in targets}
@@ -173,7 +168,7 @@ def _answers(
         def arguments(batch: list[Target] = batch, begun: list[str] = begun) -> Iterator[tuple[Any, ...]]:
             for target in batch:
                 begun.append(target.name)
-                yield target, keys[target.name], options, seed, page
+                yield target, keys[target.name], *asked
 
         try:
             with closing(as_done(answer, arguments(), workers)) as answers:
