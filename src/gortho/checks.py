@@ -38,9 +38,8 @@ def as_tensor(value: Any, what: str, *, integers: bool = False) -> Tensor:
             raise TypeError(f"{what} has dtype {array.dtype}: give real numbers (float32 or float64)")
         if isinstance(value, (list, tuple, int, float)):  # Python numbers are doubles
             array = array.astype(np.float64)
-        tensor = torch.as_tensor(
-            np.require(array, requirements=["C", "W"])
-        )  # torch warns of arrays that are read-only
+        # torch warns of arrays that are read-only
+        tensor = torch.as_tensor(np.require(array, requirements=["C", "W"]))
     if tensor.dtype in FLOATS:
         return tensor
     if tensor.dtype in (torch.float16, torch.bfloat16):

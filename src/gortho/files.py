@@ -44,15 +44,17 @@ def whole(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
+def write_whole(path: str | Path, write: Callable[[Path], Any]) -> Path:
     """Write a file as a whole: `write` is given the name to write to."""
+    path = Path(path)
     with whole(path) as temporary:
         write(temporary)
+    return path
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: str | Path, text: str) -> Path:
     """Write a text as a whole."""
-    write_whole(path, lambda place: place.write_text(text, encoding="utf-8"))
+    return write_whole(path, lambda place: place.write_text(text, encoding="utf-8"))
 
 
 @contextmanager

@@ -10,14 +10,15 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType
 
 with warnings.catch_warnings():  # in notebooks without ipywidgets a bar of text does as well
     warnings.simplefilter("ignore")
     from tqdm.auto import tqdm as tqdm
 
+#: Called with the stage, the share of the whole work done, and a line on the leading form.
+Watch = Callable[[str, float, str], None]
 _FORM = re.compile(r"(?P<law>.*?)\s+\[(?P<group>[^\]]*)\]\s*(?P<error>.*)")
 _LEAST_LAW = 16  # a law cut shorter than this says nothing
 
@@ -101,16 +102,9 @@ class Bar:
         self._bar.close()
 
 
-@contextmanager
-def watched(
-    watch: Callable[[str, float, str], None] | None,
-) -> Iterator[Callable[[str, float, str], None] | None]:
+def watched(watch: Watch | None) -> AbstractContextManager[Watch | None]:
     """Within: what a caller watches with; in notebooks a bar, unless something else is given."""
-    if watch is not None or not in_notebook():
-        yield watch
-        return
-    with Bar() as bar:
-        yield bar
+    return Bar() if watch is None and in_notebook() else nullcontext(watch)
 
 
 #: Signals that ask a run to end: Ctrl-C, and what schedulers of clusters send.
@@ -151,21 +145,14 @@ def keep_best_on_interrupt() -> AbstractContextManager[None]:
     return _on_ending(handle)
 
 
-@dataclass
-class Asked:
-    """Whether a run was asked to end."""
-
-    asked: bool = False
-
-
 @contextmanager
-def interruptible() -> Iterator[Asked]:
+def interruptible() -> Iterator[threading.Event]:
     """Within: Ctrl-C, and SIGTERM, raise KeyboardInterrupt, and it is remembered that they came."""
-    state = Asked()
+    asked = threading.Event()
 
     def handle(number: int, frame: FrameType | None) -> None:
-        state.asked = True
+        asked.set()
         raise KeyboardInterrupt
 
     with _on_ending(handle):
-        yield state
+        yield asked

@@ -19,7 +19,7 @@ from gortho.discovery.reach import Extrapolated
 from gortho.discovery.spreads import BOOSTS
 from gortho.formulas import Formula
 from gortho.formulas.writing import TEXT, body
-from gortho.samples import DataError, Dataset, read
+from gortho.samples import DataError, Dataset, read, write
 from gortho.samples.checks import variable_names
 from gortho.samples.door import as_targets
 from gortho.samples.errors import OTHERS, MissingError, listed
@@ -136,12 +136,13 @@ def _with_slopes(reading: Callable[..., Dataset], slopes: dict[str, list[str] | 
         raise
 
 
-def predicted(found: Discovery, data: Dataset) -> tuple[np.ndarray, list[str]]:
-    """Predictions for the inputs of a file, and what to say of inputs unlike those of the fit."""
+def predict(found: Discovery, data: Dataset, out: str | Path) -> list[str]:
+    """Write predictions for the inputs of a file; returns what to say of inputs unlike those of the fit."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", Extrapolated)
         y = found.predict(data.X, scalars_of(data))
-    return y, [str(w.message) for w in caught if issubclass(w.category, Extrapolated)]
+    write(out, y, target_columns(found), probabilities(found, data), data.kept)
+    return [str(w.message) for w in caught if issubclass(w.category, Extrapolated)]
 
 
 @dataclass

@@ -19,7 +19,8 @@ from gortho.discovery.large import Correlating, survey
 from gortho.samples import DataError, chunks, containers, read, sampling
 from gortho.samples.files import open_chunks
 from gortho.samples.frame import Frame, form_distance
-from gortho.samples.stream import Plan, Totals, add_up, scan
+from gortho.samples.sampling import add_up
+from gortho.samples.stream import Plan, Totals, scan
 from gortho.samples.wanted import Wanted
 
 NAMES = ["E", "px", "py", "pz"]

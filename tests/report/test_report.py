@@ -12,7 +12,6 @@ from report_samples import HOSTILE, SAMPLES, classes, found, none, underdetermin
 
 from gortho import QuadraticForm
 from gortho.report import FormulaRows, Peer, ReportData, figures, render
-from gortho.report import classified as figures_of_classes
 from gortho.report.motions import axis_generators, like_units, motion
 from gortho.report.words import number, percent, with_interval
 
@@ -88,18 +87,18 @@ def test_classes_have_confusions_and_reliability(pages):
     assert page.figures == (FIGURES - {"scatter"}) | {"defect", "confusion", "reliability"}
     assert "Log loss" in page.text and "log loss of class frequencies" not in page.text  # there are no twins
     truth = classes().true.reshape(-1, 3).argmax(1)
-    picture = figures_of_classes.confusion(classes())
+    picture = figures.confusion(classes())
     guess = classes().predicted.reshape(-1, 3).argmax(1)
     assert f">{np.sum((truth == 1) & (guess == 1))}<" in picture
     assert f"{100 * np.mean(truth == guess):.0f}% are right" in picture
-    assert figures_of_classes.reliability(found()) == "" == figures_of_classes.confusion(found())
+    assert figures.reliability(found()) == "" == figures.confusion(found())
 
 
 def test_probabilities_that_are_kept_lie_near_the_diagonal():
-    alt = figures_of_classes.reliability(classes())
+    alt = figures.reliability(classes())
     assert int(re.search(r"differ by (?:&lt; )?(\d+)%", alt)[1]) < 10
     sure = dataclasses.replace(classes(), predicted=np.tile([1.0, 0.0, 0.0], 600))
-    assert int(re.search(r"differ by (\d+)%", figures_of_classes.reliability(sure))[1]) > 50
+    assert int(re.search(r"differ by (\d+)%", figures.reliability(sure))[1]) > 50
 
 
 def test_underdetermined_shows_no_form(pages):

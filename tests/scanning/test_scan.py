@@ -16,8 +16,8 @@ from click.testing import CliRunner
 import gortho
 from gortho import cli
 from gortho.samples import DataError
-from gortho.scanning import log, run
-from gortho.scanning.row import Row
+from gortho.scanning import run
+from gortho.scanning.row import Log, Row
 from gortho.scanning.table import Scan
 from gortho.scanning.targets import targets_of
 
@@ -236,7 +236,7 @@ def test_other_options_are_other_rows(alone, file, monkeypatch, change, tmp_path
 
 
 def test_a_torn_last_line(tmp_path):
-    rows = log.Log(tmp_path / "rows.jsonl")
+    rows = Log(tmp_path / "rows.jsonl")
     rows.add(Row("a", "FOUND", 0.9, key="1"))
     with open(rows.path, "a") as file:
         file.write('{"target": "b", "verd')

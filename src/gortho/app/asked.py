@@ -10,6 +10,7 @@ from typing import Any
 
 from gortho.cli.options import EFFORTS
 from gortho.cli.searching import TOLERANCE
+from gortho.samples.errors import respelled
 
 #: The page's words for the arguments that messages name.
 FIELDS = {
@@ -45,6 +46,8 @@ OUTPUTS = {
     "conjugation": "a matrix that maps vectors to vectors",
     "form": "a matrix like A: a metric",
 }
+#: What the page lets choose columns for.
+COLUMNS = ("x", "y", "scalars", "weight", "y_error", "derivative", "by")
 DECIMALS = (".", ",")
 #: One output of several, as `gortho.reps.as_rep` reads it; that needs torch, which the server does without.
 OUTPUT = re.compile(
@@ -58,11 +61,6 @@ LOOK_FOR = {
     "spaces": "several forms",
     "skew": "skew forms",
 }
-_ARGUMENT = re.compile(
-    r"(?<!['\w-])(?:(x|y|scalars|points|output|decimal|drop|by|weight|derivative)=|"
-    r"(max_samples|scalars_per_point|y_error|sample_weight|dropna|time_budget|look_for)\b=?)"
-    r"(?:'([^']*)'|True|(\d+))?"
-)
 #: What the command line, or Python, says of things that the page does otherwise.
 _OTHERWISE = (
     (re.compile(r": name (?:the right columns|them) by --\w+"), ": choose a file that has them"),
@@ -78,14 +76,9 @@ def as_fields(message: str) -> str:
     'it has a decimal comma: say so by “Decimal separator: ,”; or leave them out by “Drop rows with missing numbers”'
     """
 
-    def worded(match: re.Match[str]) -> str:
-        value, name = match[3] or match[4], match[1] or match[2]
-        field = FIELDS["weight" if name == "sample_weight" else name]
-        return f"“{field}{f': {value}' if value else ''}”"
-
     for told, instead in _OTHERWISE:
         message = told.sub(instead, message)
-    return _ARGUMENT.sub(worded, message)
+    return respelled(message, lambda name, value: f"“{FIELDS[name]}{f': {value}' if value else ''}”")
 
 
 @dataclass(frozen=True)
@@ -136,13 +129,11 @@ class Asked:
         _check_output(asked.output)
         return asked
 
-    def reading(self) -> dict[str, Any]:
-        """The options of `gortho.survey`."""
-        parts = ("x", "y", "scalars", "weight", "y_error", "derivative", "by")
-        columns = {part: list(getattr(self, part)) or None for part in parts}
-        plain = ("points", "scalars_per_point", "decimal", "dropna", "seed", "time_budget", "max_samples")
-        output = "vector" if self.derivative and self.output == "scalar" else self.output
-        return columns | {name: getattr(self, name) for name in plain} | {"output": output}
+    def options(self) -> dict[str, Any]:
+        """The same as options of `gortho.survey` and `gortho.discover`."""
+        given = {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
+        columns = {name: given[name] or None for name in COLUMNS}
+        return given | columns | {"names": self.names.strip() or None, "look_for": ",".join(self.look_for)}
 
     def command(self, file: str) -> str:
         """The command that gives the same answer; "" where a name of a column cannot be written there."""

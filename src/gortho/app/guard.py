@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from http.cookies import SimpleCookie
 
-from starlette.datastructures import Headers, MutableHeaders, QueryParams
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -58,25 +58,20 @@ class Guard:
         await (self._refusal(scope) or self.app)(scope, receive, send_guarded)
 
     def _refusal(self, scope: Scope) -> Response | None:
-        headers = Headers(scope=scope)
-        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+        request = Request(scope)
+        headers, given = request.headers, request.query_params.get("token")
+        origin = headers.get("origin")
         if origin is not None and origin != f"http://{headers.get('host')}":
             return PlainTextResponse(f"refused: the request comes from {origin}", 403)
-        if site not in ("none", "same-origin"):
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return PlainTextResponse("refused: the request comes from another page", 403)
-        given = QueryParams(scope["query_string"]).get("token")
         if given is not None and self._right(given) and scope["method"] == "GET" and scope["path"] == "/":
             answer = RedirectResponse("/", 303)
             answer.set_cookie(self.cookie, self.token, httponly=True, samesite="strict")
             return answer
-        if not self._right(_cookie(headers, self.cookie)):
+        if not self._right(request.cookies.get(self.cookie, "")):
             return PlainTextResponse("refused: open the address that gortho app printed, with its token", 403)
         return None
 
     def _right(self, given: str) -> bool:
         return secrets.compare_digest(given.encode(), self.token.encode())
-
-
-def _cookie(headers: Headers, name: str) -> str:
-    jar: SimpleCookie = SimpleCookie(headers.get("cookie", ""))
-    return jar[name].value if name in jar else ""

@@ -37,7 +37,7 @@ class Job:
         self._begun, self._took = time.monotonic(), 0.0
         # A group of its own: Ctrl-C in the terminal is for the server, which ends its jobs itself.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "gortho.app.worker"],
+            [sys.executable, "-P", "-m", "gortho.app.tasks"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             encoding="utf-8",

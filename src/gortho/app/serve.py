@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import socket
 import threading
 import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
 
 import uvicorn
 
@@ -23,15 +23,8 @@ GRACE = 2
 def listen(port: int | None) -> socket.socket:
     """A socket that listens on this machine only."""
     for number in (PORT, 0) if port is None else (port,):
-        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        try:
-            if os.name == "posix":  # elsewhere it would share a port that is taken
-                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind((HOST, number))
-            listening.listen()
-            return listening
-        except OSError:
-            listening.close()
+        with suppress(OSError):
+            return socket.create_server((HOST, number))
     raise OSError(f"port {port} is taken: choose another by --port, or leave it out")
 
 

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -31,6 +30,7 @@ from gortho.app.jobs import Job
 from gortho.app.store import Run, Store, TooLarge, safe_name
 from gortho.cli.options import EFFORTS
 from gortho.cli.searching import TOLERANCE
+from gortho.report.templates import template
 from gortho.samples.kinds import KINDS
 
 HERE = Path(__file__).parent
@@ -88,22 +88,17 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 async def page(request: Request) -> Response:
     """The page itself."""
-    environment = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    shown = template("page.html", HERE).render(
+        version=__version__,
+        fields=FIELDS,
+        outputs=OUTPUTS,
+        look_for=LOOK_FOR,
+        efforts=list(EFFORTS),
+        tolerance=TOLERANCE,
+        max_upload=store.MAX_UPLOAD,
+        suffixes=[*KINDS, ".csv.gz"],
     )
-    template = environment.get_template("page.html")
-    return HTMLResponse(
-        template.render(
-            version=__version__,
-            fields=FIELDS,
-            outputs=OUTPUTS,
-            look_for=LOOK_FOR,
-            efforts=list(EFFORTS),
-            tolerance=TOLERANCE,
-            max_upload=store.MAX_UPLOAD,
-            suffixes=[*KINDS, ".csv.gz"],
-        )
-    )
+    return HTMLResponse(shown)
 
 
 async def upload(request: Request) -> Response:
@@ -111,8 +106,7 @@ async def upload(request: Request) -> Response:
     name = safe_name(request.query_params.get("name", ""))
     if int(request.headers.get("content-length") or 0) > store.MAX_UPLOAD:
         raise TooLarge(name)
-    session = _store(request)
-    path, size = session.place(name), 0
+    path, size = _store(request).place(name), 0
     try:
         with path.open("wb") as file:
             async for block in request.stream():
@@ -127,16 +121,19 @@ async def upload(request: Request) -> Response:
         if isinstance(error, ClientDisconnect):  # nobody is there to be told
             return Response(status_code=400)
         raise
-    return JSONResponse({"file": session.add_file(path), "name": name, "size": size}, 201)
+    return _stored(request, path)
+
+
+def _stored(request: Request, path: Path) -> Response:
+    file = _store(request).add_file(path)
+    return JSONResponse({"file": file, "name": path.name, "size": path.stat().st_size}, 201)
 
 
 async def make_example(request: Request) -> Response:
     """Store a file of our own, for those who have none at hand."""
     path = _store(request).place(example.NAME)
     await run_in_threadpool(example.write, path)
-    return JSONResponse(
-        {"file": _store(request).add_file(path), "name": path.name, "size": path.stat().st_size}, 201
-    )
+    return _stored(request, path)
 
 
 async def look(request: Request) -> Response:

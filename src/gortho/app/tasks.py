@@ -1,19 +1,32 @@
-"""What the page asks for, done in a process of its own: look at a file, search, predict."""
+"""What the page asks for, done in a process of its own: look at a file, search, predict.
+
+`python -m gortho.app.tasks` is this process. Standard input brings the task, one line of JSON, and later perhaps the
+line "stop"; where it ends, so does the server, and this process. Standard output takes one line of JSON for each step,
+and a last one with the answer.
+"""
 
 from __future__ import annotations
 
+import _thread
 import dataclasses
+import importlib
+import json
 import math
+import os
 import shutil
+import signal
+import sys
+import threading
 import time
+import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from gortho.app.asked import Asked, as_fields
+from gortho.progress import Watch
 
-#: Called with the stage, the share of the whole work done, and a line on the leading form.
-Watch = Callable[[str, float, str], None]
 #: Files of a run, in its folder.
 RUN, ZIP, REPORT = "run", "run.zip", "report.html"
 #: The stage after which nothing is stopped any more: there is an answer.
@@ -39,33 +52,17 @@ def discover(watch: Watch, *, file: str, folder: str, asked: dict[str, Any]) -> 
     import gortho
     from gortho.cli.options import EFFORTS
     from gortho.discovery.large import survey
-    from gortho.surveyed import searched
+    from gortho.surveyed import reading, searched
 
     def rows_read(rows: int, total: int | None) -> None:
         watch("reading", 0.0, f"{rows:,}{f' of {total:,}' if total else ''} rows")
 
-    reading = wanted.reading()
-    seen = survey(file, progress=rows_read, **reading)
+    options = wanted.options()
+    seen = survey(file, progress=rows_read, **reading(options))
     watch("search", 0.0, f"{len(seen.data.X):,} rows are read")
-    found = searched(
-        seen,
-        reading,
-        begun,
-        time_budget=wanted.time_budget,
-        names=wanted.names.strip() or None,
-        errors=wanted.errors,
-        tolerance=wanted.tolerance,
-        set_like=wanted.set_like,
-        look_for="auto" if wanted.look_for == ("auto",) else list(wanted.look_for),
-        settings=gortho.Settings(**EFFORTS[wanted.effort]),
-        watch=watch,
-    )
+    settings = gortho.Settings(**EFFORTS[wanted.effort])
+    found = searched(seen, options, begun, as_fields, settings=settings, watch=watch)
     watch(WRITING, 1.0, "")
-    found = dataclasses.replace(
-        found,
-        advice=as_fields(found.advice),
-        notices=tuple(as_fields(notice) for notice in found.notices),
-    )
     place = Path(folder)
     found.save(place / RUN)
     shutil.make_archive(str(place / RUN), "zip", place / RUN)
@@ -103,19 +100,18 @@ def predict(
     watch: Watch, *, run: str, file: str, out: str, decimal: str | None, dropna: bool = False
 ) -> dict[str, Any]:
     """Predict for the rows of a file, to a file; without a decimal separator, the file's own is told from its cells."""
-    from gortho.runs import load, predicted, probabilities, read_for, target_columns
-    from gortho.samples import DataError, write
+    from gortho import runs
+    from gortho.samples import DataError
 
-    found, notes = load(run), []
+    found, notes = runs.load(run), []
     if decimal is None and _has_commas(file, found):
         decimal, notes = ",", ["the file was read with decimal commas"]
     try:
-        data = read_for(found, Path(file), targets=False, decimal=decimal or ".", dropna=dropna)
+        data = runs.read_for(found, Path(file), targets=False, decimal=decimal or ".", dropna=dropna)
     except DataError as error:
         raise DataError(as_fields(str(error))) from None
-    y, beyond = predicted(found, data)
-    write(out, y, target_columns(found), probabilities(found, data), data.kept)
-    return {"rows": len(y), "notes": [*notes, *map(as_fields, data.notices), *beyond]}
+    beyond = runs.predict(found, data, out)
+    return {"rows": len(data.X), "notes": [*notes, *map(as_fields, data.notices), *beyond]}
 
 
 def _has_commas(file: str, found: Any) -> bool:
@@ -128,3 +124,53 @@ def _has_commas(file: str, found: Any) -> bool:
 
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {LOOK: look, "discover": discover, "predict": predict}
+
+
+def main() -> None:
+    """Run the task."""
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what libraries print shall not stand among the answers
+
+    def tell(**content: Any) -> None:
+        out.write(json.dumps(content, allow_nan=False) + "\n")
+        out.flush()
+
+    def watch(stage: str, share: float, line: str) -> None:
+        if stage == WRITING:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        tell(stage=stage, share=min(1.0, share), line=line)
+
+    # what a server in the background inherits is to ignore Ctrl-C, and with it the stop button
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    task = json.loads(sys.stdin.readline())
+    if task["task"] != LOOK:
+        _import()  # an interruption that meets an import may be lost in it
+    try:
+        threading.Thread(target=_listen, daemon=True).start()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of libraries; what matters is said by the tasks
+            tell(result=TASKS[task.pop("task")](watch, **task))
+    except KeyboardInterrupt:
+        tell(error=STOPPED)
+    except (ValueError, OSError, ImportError, MemoryError) as error:
+        tell(error=as_fields(str(error)) or type(error).__name__)
+    except Exception as error:  # ours to mend: the terminal has all of it
+        traceback.print_exc()
+        tell(error=f"unexpected error ({type(error).__name__}: {error}); the terminal has more")
+
+
+def _import() -> None:
+    """Load what tasks take seconds to load."""
+    for name in ("gortho.discovery", "gortho.runs", "sklearn.ensemble", "matplotlib.figure"):
+        importlib.import_module(name)
+
+
+def _listen() -> None:
+    """Ctrl-C at each "stop"; the end where nobody is there any more."""
+    for _ in sys.stdin:
+        _thread.interrupt_main()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

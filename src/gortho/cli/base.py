@@ -10,16 +10,13 @@ from typing import Any
 import click
 
 from gortho import __version__
+from gortho.samples.errors import respelled
 
 EXIT_CODES = {"FOUND": 0, "NONE": 3, "UNDERDETERMINED": 4}
 BAD_INPUT, INTERRUPTED = 2, 130
 EXITS = (
     "Exit codes: 0 FOUND or success, 1 failed check, 2 bad input, 3 NONE, 4 UNDERDETERMINED, 130 interrupted by "
     "Ctrl-C before there was a result."
-)
-#: Arguments of Python functions that occur in messages, and are options on the command line.
-ARGUMENT = re.compile(
-    r"(?<!['\w-])(?:(x|y|scalars|points|output|decimal|drop|by|weight|derivative)=(?:'(\w+)')?|(?:(max_samples|scalars_per_point|y_error|dropna)\b(?:=(?:True)?)?))"
 )
 
 
@@ -32,17 +29,13 @@ def as_options(message: str) -> str:
     'with --max-samples 3000 or --dropna'
     """
 
-    def spelled(match: re.Match[str]) -> str:
-        argument, word, alone = match.groups()
-        gap = (
-            " "
-            if match[0].endswith("=") and match.end() < len(message) and message[match.end()] not in " ;,:."
-            else ""
-        )
-        return f"--{argument or alone.replace('_', '-')}" + (f" {word}" if word else gap)
+    def spelled(name: str, value: str) -> str:
+        word = value if re.fullmatch(r"\w*", value) else repr(value)
+        return f"--{name.replace('_', '-')} {word}"
 
-    message = re.sub(r"^(look_for|axial|spaces) = ", lambda m: f"--{m[1].replace('_', '-')} ", message)
-    return ARGUMENT.sub(spelled, message)
+    message = re.sub(r"^(look_for|axial|spaces) = ", lambda match: spelled(match[1], ""), message)
+    message = respelled(message, spelled)
+    return re.sub(r"(--[\w-]+)  ?(?=[ ;,:.)]|$)", r"\1", message)
 
 
 class Commands(click.Group):

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
+from gortho.cli import options as o
 from gortho.cli.base import EXIT_CODES, EXITS, main
-from gortho.cli.beforehand import check_destinations, check_place
-from gortho.cli.options import DECIMAL, FILE, JSON, NAMES, SEED, X, options
+from gortho.cli.options import check_destinations, check_place, numbers, options
+from gortho.cli.searching import hand_over
 
 
 @main.command(epilog=EXITS)
-@options(FILE, X)
-@NAMES
-@click.option("--x-error", metavar="A,B,C", help="Errors of the columns relative to each other, if known.")
-@DECIMAL
-@SEED
-@click.option("--report", type=click.Path(path_type=Path), metavar="PATH.html", help="Write an HTML report.")
+@options(o.FILE, o.X, o.NAMES)
+@click.option(
+    "--x-error",
+    callback=partial(numbers, kind=float, told="numbers with commas between them, as 1,1,0.5"),
+    metavar="A,B,C",
+    help="Errors of the columns relative to each other, if known.",
+)
+@options(o.DECIMAL, o.SEED, o.REPORT)
 @click.option("--save", type=click.Path(path_type=Path), metavar="PATH.json", help="Save the answer.")
-@JSON
+@o.JSON
 @click.pass_context
 def level(
-    ctx: click.Context,
-    file: Path,
-    x: str | None,
-    names: str | None,
-    x_error: str | None,
-    decimal: str,
-    seed: int,
-    report: Path | None,
-    save: Path | None,
-    as_json: bool,
+    ctx: click.Context, /, file: Path, report: Path | None, save: Path | None, as_json: bool, **asked: Any
 ) -> None:
     """Find the quadric (x - c)ᵀA(x - c) = const that the points in FILE lie on; no target is needed.
 
@@ -47,27 +43,14 @@ def level(
 
     check_destinations(report, None)
     check_place("--save", save, ".json")
-    data = read(file, x=x, targets=False, decimal=decimal, seed=seed)
+    data = read(file, targets=False, **{name: asked[name] for name in ("x", "decimal", "seed")})
     from gortho.level import level_form  # imported late: bad input should fail before torch is loaded
     from gortho.samples.door import as_names
 
-    found = level_form(data.X, names=as_names(names, data.names), x_error=_numbers(x_error), seed=seed)
-    click.echo(found.to_json() if as_json else str(found))
+    names = as_names(asked["names"], data.names)
+    found = level_form(data.X, names=names, x_error=asked["x_error"], seed=asked["seed"])
+    told = found.to_json() if as_json else str(found)
     if found.form is not None and not found.form.signature.negative and not as_json:
-        click.echo(f"\n{found.calibration}")
-    if save is not None:
-        found.save(save)
-        click.echo(f"Saved: {save}", err=as_json)
-    if report is not None:
-        found.to_html(report)
-        click.echo(f"Report: {report}", err=as_json)
-    ctx.exit(EXIT_CODES[found.verdict.name])
-
-
-def _numbers(text: str | None) -> list[float] | None:
-    if text is None:
-        return None
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"--x-error {text}: give numbers with commas between them, as 1,1,0.5") from None
+        told += f"\n\n{found.calibration}"
+    files = (("Saved", found.save, save), ("Report", found.to_html, report))
+    hand_over(ctx, told, files, EXIT_CODES[found.verdict.name], as_json)

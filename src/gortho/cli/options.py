@@ -1,7 +1,8 @@
-"""Options that several commands have."""
+"""Options that several commands have, and checks of them before the work begins."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,20 @@ def _once(context: click.Context, parameter: click.Parameter, value: tuple[str, 
     return value[0] if value else None
 
 
+def numbers(
+    context: click.Context,
+    parameter: click.Parameter,
+    text: str | None,
+    kind: Callable[[str], Any] = int,
+    told: str = "whole numbers between commas, such as 0,0,1",
+) -> list[Any] | None:
+    """Numbers between commas."""
+    try:
+        return [kind(part) for part in text.split(",")] if text else None
+    except ValueError:
+        raise ValueError(f"{parameter.opts[0]} {text}: give {told}") from None
+
+
 FILE = click.argument("file", type=click.Path(path_type=Path))
 RUN = click.argument("run", type=click.Path(path_type=Path))
 X = click.option(
@@ -66,6 +81,8 @@ EFFORT = click.option(
     show_default=True,
     help="A quick search uses fewer starts, rounds, refits and steps: it is faster, but less certain.",
 )
+#: Files that must be read completely to know their columns, which is not done twice.
+READ_WHOLE = (".npz", ".xlsx")
 #: Where to train.
 DEVICE = click.Choice(["cpu", "cuda"])
 QUIET = click.option("--quiet", is_flag=True, help="No progress bar.")
@@ -82,3 +99,46 @@ DECIMAL = click.option(
 NAMES = click.option("--names", metavar="A,B,C", help="Names of the coordinates in the printed law.")
 DROP = click.option("--drop", metavar="NAMES", help="Columns of the table that are not coordinates.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print only JSON to standard output.")
+REPORT = click.option(
+    "--report", type=click.Path(path_type=Path), metavar="PATH.html", help="Write an HTML report."
+)
+
+
+def check_columns(file: Path, reading: dict[str, Any]) -> None:
+    """Detect a missing file or column before torch is imported, which takes seconds."""
+    from gortho.samples.files import open_chunks
+    from gortho.samples.kinds import kind_of
+    from gortho.samples.wanted import Wanted
+
+    kind_of(file)  # is it there?
+    if file.suffix.lower() in READ_WHOLE:
+        return
+    parts = ("x", "y", "scalars", "weight", "y_error", "by", "drop", "decimal", "output")
+    wanted = Wanted(time=reading["derivative"], **{name: reading[name] for name in parts})
+    open_chunks(file, wanted)
+
+
+def check_destinations(report: Path | None, save: Path | None) -> None:
+    """Detect before the search, not after it, that a result could not be written."""
+    check_place("--report", report, ".html", ".htm")
+    if report is not None:
+        import gortho.report.page  # noqa: F401 - is the extra installed?
+    if save is not None:
+        from gortho.discovery.saving import check_writable
+
+        try:
+            check_writable(save)
+        except ValueError as error:
+            raise ValueError(f"--save {error}") from None
+
+
+def check_place(option: str, path: Path | None, *suffixes: str) -> None:
+    """Check that a file with one of these suffixes can be written to the path given for an option, if any."""
+    if path is None:
+        return
+    if path.suffix.lower() not in suffixes:
+        raise ValueError(f"{option} {path}: give a name that ends in {suffixes[0]}")
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"{option} {path}: there is no folder {path.parent} to write it to")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"{option} {path}: it cannot be written to, choose another place")

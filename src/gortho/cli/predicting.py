@@ -32,23 +32,23 @@ def predict(run: Path, file: Path, out: Path, **columns: Any) -> None:
     Example:
       gortho predict run new.csv --out predictions.csv
     """
-    from gortho.samples import DataError, check_writable, write
+    from gortho.samples import DataError, check_writable
     from gortho.samples.kinds import kind_of
 
     kind_of(file)  # a missing file should fail before torch is loaded
     if check_writable(out).resolve() == file.resolve():
         raise DataError(f"{out} is the file that is read: choose another name for the predictions")
-    from gortho.runs import load, predicted, probabilities, read_for, target_columns
+    from gortho.runs import load, read_for
+    from gortho.runs import predict as write_predictions
 
     found = load(run)
     _warn(found)
     data = read_for(found, file, targets=False, **columns)
-    y, beyond = predicted(found, data)
-    for notice in [*data.notices, *beyond]:
+    for notice in [*data.notices, *write_predictions(found, data, out)]:
         click.echo(f"note: {as_options(notice)}", err=True)
-    write(out, y, target_columns(found), probabilities(found, data), data.kept)
     empty = "" if data.kept is None else "; rows that were left out are empty there"
-    click.echo(f"{len(y)} prediction{'s' * (len(y) != 1)} in {out}{empty}")
+    rows = len(data.X)
+    click.echo(f"{rows} prediction{'s' * (rows != 1)} in {out}{empty}")
 
 
 @main.command(epilog=f"Exit codes: 0 the check passed, 1 it failed, {BAD_INPUT} bad input.")

@@ -13,7 +13,7 @@ import click
 
 from gortho.cli.base import BAD_INPUT, INTERRUPTED, as_options, main
 from gortho.cli.options import EFFORTS, JSON, QUIET
-from gortho.cli.searching import client_of, discover, whole_numbers
+from gortho.cli.searching import client_of, discover
 from gortho.progress import Bar
 
 if TYPE_CHECKING:
@@ -61,11 +61,7 @@ def scan(
     ctx: click.Context,
     /,
     file: Path,
-    targets: str | None,
     out: Path | None,
-    reports: bool,
-    retry: bool,
-    workers: int | None,
     dask: str | None,
     effort: str,
     as_json: bool,
@@ -88,12 +84,7 @@ def scan(
     """
     import gortho
 
-    options = {
-        name: value for name, value in options.items() if not (value is None or value is False or value == "")
-    }
-    for name in ("axial", "spaces"):
-        if name in options:
-            options[name] = whole_numbers(f"--{name}", options[name])
+    options = {name: v for name, v in options.items() if v not in (None, "", []) and v is not False}
     folder = out or Path(f"{file.name.split('.')[0] or 'here'}-scan")
 
     before: list[int] = []
@@ -106,18 +97,8 @@ def scan(
 
     try:
         with Bar(hidden=quiet) as bar, client_of(dask) as client:
-            found = gortho.scan(
-                file,
-                targets=targets,
-                out=folder,
-                workers=workers,
-                client=client,
-                reports=reports,
-                retry=retry,
-                settings=gortho.Settings(**EFFORTS[effort]),
-                progress=watch,
-                **options,
-            )
+            settings = gortho.Settings(**EFFORTS[effort])
+            found = gortho.scan(file, out=folder, client=client, settings=settings, progress=watch, **options)
     except KeyboardInterrupt:
         click.echo(f"Interrupted: the rows so far are in {folder}, and the same command continues.", err=True)
         ctx.exit(INTERRUPTED)

@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gortho.cli import options as o
 from gortho.cli.base import EXIT_CODES, EXITS, as_options, main
-from gortho.cli.beforehand import check_columns, check_destinations
-from gortho.cli.options import (
-    DECIMAL,
-    DROP,
-    DROPNA,
-    EFFORT,
-    EFFORTS,
-    FILE,
-    JSON,
-    NAMES,
-    POINTS,
-    QUIET,
-    SCALARS,
-    SEED,
-    X,
-    Y,
-    options,
-)
+from gortho.cli.options import EFFORTS, check_columns, check_destinations, numbers, options
 from gortho.progress import Bar, keep_best_on_interrupt
 
 if TYPE_CHECKING:  # what the commands need is imported where it is used
@@ -41,18 +24,20 @@ if TYPE_CHECKING:  # what the commands need is imported where it is used
     from gortho.forms import QuadraticForm
 
 
+#: Writes a result to a file or folder.
+Write = Callable[[Path], Path]
 #: The same as in `gortho.discovery.verdict`, which is slow to import.
 TOLERANCE = 0.003
 
 
 @main.command(epilog=EXITS)
-@options(FILE, X, Y, SCALARS)
+@options(o.FILE, o.X, o.Y, o.SCALARS)
 @click.option(
     "--scalars-per-point",
     is_flag=True,
     help="The scalars belong to the points, in this order, not to the whole sample.",
 )
-@options(POINTS, DECIMAL)
+@options(o.POINTS, o.DECIMAL)
 @click.option(
     "--output",
     default="scalar",
@@ -79,8 +64,7 @@ TOLERANCE = 0.003
     metavar="FRACTION",
     help="A law that is broken by at most this fraction of the variance still counts as FOUND, approximately.",
 )
-@DROP
-@DROPNA
+@options(o.DROP, o.DROPNA)
 @click.option(
     "--derivative",
     metavar="TIME",
@@ -88,7 +72,7 @@ TOLERANCE = 0.003
 )
 @click.option("--by", metavar="NAME", help="Column with the number of the trajectory.")
 @click.option("--set", "set_like", is_flag=True, help="The points of a sample have no order.")
-@NAMES
+@o.NAMES
 @click.option(
     "--look-for",
     default="auto",
@@ -96,15 +80,19 @@ TOLERANCE = 0.003
     metavar="NAMES",
     help="What to try if O(A) fails: some of SO,direction,origin,spaces,skew; auto for all of them, O for none.",
 )
-@click.option("--axial", default="", metavar="I,J", help="Indices of the axial vectors of a sample, from 0.")
-@click.option("--spaces", default="", metavar="0,0,1", help="Index of the form of each vector of a sample.")
+@click.option(
+    "--axial", callback=numbers, metavar="I,J", help="Indices of the axial vectors of a sample, from 0."
+)
+@click.option(
+    "--spaces", callback=numbers, metavar="0,0,1", help="Index of the form of each vector of a sample."
+)
 @click.option(
     "--dims",
-    default="",
+    callback=numbers,
     metavar="3,3,2",
     help="Number of components of each vector, if they differ: vectors of different dimension have their own forms.",
 )
-@SEED
+@o.SEED
 @click.option(
     "--time-budget",
     type=click.FloatRange(0, min_open=True),
@@ -122,7 +110,7 @@ TOLERANCE = 0.003
     metavar="ADDRESS",
     help="Address of a Dask scheduler, tcp://HOST:PORT, whose workers read large files.",
 )
-@EFFORT
+@o.EFFORT
 @click.option(
     "--workers",
     type=click.IntRange(1),
@@ -130,25 +118,16 @@ TOLERANCE = 0.003
     show_default=True,
     help="Number of processes. The answer does not depend on it.",
 )
-@click.option("--report", type=click.Path(path_type=Path), metavar="PATH.html", help="Write an HTML report.")
+@o.REPORT
 @click.option(
     "--save", type=click.Path(path_type=Path), metavar="DIR", help="Save the run, for predict and check."
 )
-@options(JSON, QUIET)
+@options(o.JSON, o.QUIET)
 @click.pass_context
 def discover(
     ctx: click.Context,
     /,
     file: Path,
-    errors: str,
-    tolerance: float,
-    set_like: bool,
-    names: str | None,
-    look_for: str,
-    axial: str,
-    spaces: str,
-    dims: str,
-    time_budget: float | None,
     dask: str | None,
     effort: str,
     workers: int,
@@ -156,7 +135,7 @@ def discover(
     save: Path | None,
     as_json: bool,
     quiet: bool,
-    **reading: Any,
+    **asked: Any,
 ) -> None:
     """Find the quadratic form that the data in FILE respect.
 
@@ -173,42 +152,22 @@ def discover(
       gortho discover spins.csv --x rx,ry,rz,u,v --dims 3,2 --y energy
     """
     begun = time.perf_counter()
-    sizes = whole_numbers("--dims", dims)
-    if sizes and reading["points"] is not None:
+    if asked["dims"] and asked["points"] is not None:
         raise click.UsageError("--dims says how many vectors there are: leave out --points")
-    check_columns(file, reading)
+    check_columns(file, asked)
     check_destinations(report, save)
-    from gortho.surveyed import searched
+    from gortho.surveyed import reading, searched
 
-    if reading["derivative"] is not None and reading["output"] == "scalar":
-        reading["output"] = "vector"
-    seen = _survey(file, dask, quiet, time_budget=time_budget, **reading)
+    seen = _survey(file, dask, quiet, **reading(asked))
     for notice in [] if quiet else seen.data.notices:
         click.echo(f"note: {as_options(notice)}", err=True)
     with _searching(effort, quiet, workers) as how:
-        found = searched(
-            seen,
-            reading,
-            begun,
-            time_budget=time_budget,
-            sizes=sizes,
-            names=names,
-            errors=errors,
-            tolerance=tolerance,
-            set_like=set_like,
-            look_for="auto" if look_for == "auto" else [name.strip() for name in look_for.split(",")],
-            axial=whole_numbers("--axial", axial),
-            spaces=whole_numbers("--spaces", spaces),
-            **how,
-        )
-    notices = tuple(as_options(notice) for notice in found.notices)
-    found = dataclasses.replace(found, notices=notices, advice=as_options(found.advice))
+        found = searched(seen, asked, begun, as_options, **how)
     _hand_over(ctx, found, report, save, as_json)
 
 
 @main.command(epilog=EXITS)
-@SEED
-@EFFORT
+@options(o.SEED, o.EFFORT)
 @click.option(
     "--report",
     type=click.Path(path_type=Path),
@@ -217,7 +176,7 @@ def discover(
     help="Write an HTML report.",
 )
 @click.option("--save", type=click.Path(path_type=Path), metavar="DIR", help="Save the run.")
-@QUIET
+@o.QUIET
 @click.pass_context
 def demo(ctx: click.Context, /, seed: int, effort: str, report: Path, save: Path | None, quiet: bool) -> None:
     """Find the form hidden in built-in data.
@@ -257,14 +216,6 @@ def _hidden(samples: int, seed: int) -> tuple[QuadraticForm, Tensor, Tensor]:
     return QuadraticForm(A), x, 9 * M @ M + 2 * M
 
 
-def whole_numbers(option: str, text: str) -> list[int]:
-    """Whole numbers between commas."""
-    try:
-        return [int(part) for part in text.split(",")] if text else []
-    except ValueError:
-        raise ValueError(f"{option} {text}: give whole numbers between commas, such as 0,0,1") from None
-
-
 def _survey(file: Path, dask: str | None, quiet: bool, **reading: Any) -> Survey:
     """Read the samples, with a progress bar if they are many."""
     from gortho.discovery.large import survey
@@ -276,18 +227,15 @@ def _survey(file: Path, dask: str | None, quiet: bool, **reading: Any) -> Survey
         return survey(file, client=client, progress=progress, **reading)
 
 
-@contextmanager
-def client_of(address: str | None) -> Iterator[Any]:
-    """A client of the Dask cluster at an address; None without one."""
+def client_of(address: str | None) -> AbstractContextManager[Any]:
+    """Within: a client of the Dask cluster at an address; None without one."""
     if address is None:
-        yield None
-        return
+        return nullcontext()
     try:
         from dask.distributed import Client
     except ImportError:
         raise ImportError("--dask needs Dask: pip install 'gortho[large]'") from None
-    with Client(address) as client:
-        yield client
+    return Client(address)
 
 
 @contextmanager
@@ -306,21 +254,24 @@ def _hand_over(
     from gortho.discovery.saving import FILE
     from gortho.runs import summary
 
-    click.echo(json.dumps(summary(found), indent=1, allow_nan=False) if as_json else str(found))
-    if save is not None:
-        there = (save / FILE).exists()
-        _written(
-            "Saved run, in place of the one that was there" if there else "Saved run",
-            found.save,
-            save,
-            as_json,
-        )
-    if report is not None:
-        _written("Report", found.to_html, report, as_json)
-    ctx.exit(EXIT_CODES[found.verdict.name])
+    told = json.dumps(summary(found), indent=1, allow_nan=False) if as_json else str(found)
+    there = ", in place of the one that was there" if save is not None and (save / FILE).exists() else ""
+    files = ((f"Saved run{there}", found.save, save), ("Report", found.to_html, report))
+    hand_over(ctx, told, files, EXIT_CODES[found.verdict.name], as_json)
 
 
-def _written(what: str, write: Callable[[Path], Path], path: Path, as_json: bool) -> None:
+def hand_over(
+    ctx: click.Context, told: str, files: Iterable[tuple[str, Write, Path | None]], code: int, as_json: bool
+) -> None:
+    """Print a result, write it to the files that are wanted, and exit with this code."""
+    click.echo(told)
+    for what, write, path in files:
+        if path is not None:
+            _written(what, write, path, as_json)
+    ctx.exit(code)
+
+
+def _written(what: str, write: Write, path: Path, as_json: bool) -> None:
     """Write a result, if necessary to a temporary folder, so that a full disk does not cost an hour of search."""
     try:
         write(path)

@@ -15,9 +15,9 @@ from gortho.level.evidence import LevelEvidence, clouds, clump_size, judge, neig
 from gortho.level.fit import Fit, Quadric, feet, resampled, robust, unknowns
 from gortho.level.result import LevelForm, with_spreads
 from gortho.samples.checks import as_float64, check_inputs, variable_names
-from gortho.samples.door import MIN_SAMPLES
+from gortho.samples.door import MIN_SAMPLES, redundant
 from gortho.samples.errors import DataError, listed
-from gortho.samples.frame import RANK_TOLERANCE, Frame, form_distance
+from gortho.samples.frame import Frame, form_distance
 from gortho.samples.named import frame_columns
 from gortho.samples.sampling import choose
 from gortho.samples.suspects import check_sizes
@@ -40,11 +40,7 @@ SPARE = 5
 
 
 def level_form(
-    X: Any,
-    *,
-    x_error: Any = None,
-    names: Sequence[str] | None = None,
-    seed: int = 0,
+    X: Any, *, x_error: Any = None, names: Sequence[str] | None = None, seed: int = 0
 ) -> LevelForm:
     """The quadric (x - c)ᵀA(x - c) = k that points lie on, with errors and a verdict; no target is needed.
 
@@ -75,18 +71,16 @@ def level_form(
     check_sizes(x, names)
     unit = _unit(x)
     errors = _column_errors(x_error, n)
-    rows = choose(len(x), MAX_POINTS, seed)
-    notices = (
-        () if len(rows) == len(x) else (f"{len(rows)} of {len(x)} points, chosen at random, are fitted",)
-    )
+    rows, notices = choose(len(x), MAX_POINTS, seed), []
+    if len(rows) < len(x):
+        notices.append(f"{len(rows)} of {len(x)} points, chosen at random, are fitted")
     x = x[rows]
-    stop = _hopeless(x, names)
-    if stop is not None:
-        shown = x[:SHOWN]
-        found = LevelForm(Verdict.UNDERDETERMINED, *stop, names, points=shown, seed=seed, notices=notices)
+    if stop := _hopeless(x, names):
+        found = LevelForm(Verdict.UNDERDETERMINED, *stop, names, points=x[:SHOWN])
     else:
-        found = _times(_answer(x / unit, rows, errors, names, seed, notices), unit)
-    return replace(found, columns=frame_columns(X))
+        found, noted = _answer(x / unit, rows, errors, names, seed)
+        found, notices = _times(found, unit), notices + noted
+    return replace(found, columns=frame_columns(X), seed=seed, notices=tuple(notices))
 
 
 def _unit(x: np.ndarray) -> float:
@@ -135,12 +129,8 @@ def _hopeless(x: np.ndarray, names: Sequence[str]) -> tuple[str, str] | None:
             f"The points do not vary in {still}.",
             "Drop these coordinates, or give points that vary in them.",
         )
-    y = x / unit
-    _, singular, directions = np.linalg.svd(y - y.mean(0), full_matrices=False)
-    rank = int((singular > RANK_TOLERANCE * singular[0]).sum())
-    if rank < n:
-        terms = zip(directions[-1], names, unit)
-        told = " ".join(f"{c:+.2f}·{name}/{size:.2g}" for c, name, size in terms if abs(c) > 0.05)
+    if found := redundant(x - x.mean(0), unit, names):
+        rank, told = found
         return (
             f"The points lie in a flat of dimension {rank} of {n} ({told} is constant): many quadrics hold it.",
             "Drop the redundant coordinate, or give points off the flat.",
@@ -174,14 +164,9 @@ def _fit(
 
 
 def _answer(
-    x: np.ndarray,
-    rows: np.ndarray,
-    errors: np.ndarray | None,
-    names: tuple[str, ...],
-    seed: int,
-    notices: tuple[str, ...],
-) -> LevelForm:
-    """Fit, refits, evidence, verdict."""
+    x: np.ndarray, rows: np.ndarray, errors: np.ndarray | None, names: tuple[str, ...], seed: int
+) -> tuple[LevelForm, list[str]]:
+    """Fit, refits, evidence, verdict; and notices."""
     m, W, noise, fit = _fit(x, errors, seed)
     z = (x - m) @ W.T
     inside = fit.inliers
@@ -189,21 +174,21 @@ def _answer(
     cells = int(inside.sum()) // 10 if evidence.structured else None
     refits = [Quadric.of(f.theta, len(W)) for f in resampled(z, fit, noise, REFITS, seed, cells)]
     quadric, evidence = _settle(z[inside], Quadric.of(fit.theta, len(W)), refits, evidence)
-    outside = tuple(rows[~inside].tolist())
+    outside, notices = tuple(rows[~inside].tolist()), []
     if outside:
         shown = ", ".join(map(str, outside[:5])) + ", …" * (len(outside) > 5)
-        notices += (
-            f"{len(outside)} of {len(x)} points are outliers and were left out (rows {shown} from 0)",
+        notices.append(
+            f"{len(outside)} of {len(x)} points are outliers and were left out (rows {shown} from 0)"
         )
     if evidence.structured and evidence.distance > EXACT_ZERO:
-        notices += (
+        notices.append(
             f"neighbouring points lie on the same side of the quadric (correlation {evidence.structure:.2f}): their "
-            "errors go together, or the surface differs a little from a quadric; intervals allow for it",
+            "errors go together, or the surface differs a little from a quadric; intervals allow for it"
         )
-    found = with_spreads(_in_units(quadric, refits, evidence, m, W, names), x[inside])
-    return replace(
-        found, outliers=outside, points=x[:SHOWN], shown_outliers=~inside[:SHOWN], seed=seed, notices=notices
+    found = with_spreads(
+        _in_units(quadric, refits, evidence, Frame(torch.from_numpy(W)), m, names), x[inside]
     )
+    return replace(found, outliers=outside, points=x[:SHOWN], shown_outliers=~inside[:SHOWN]), notices
 
 
 def _evidence(z: np.ndarray, fit: Fit, noise: np.ndarray, seed: int) -> LevelEvidence:
@@ -273,16 +258,11 @@ def level_in(quadric: Quadric, kept: np.ndarray) -> float:
 
 
 def _in_units(
-    quadric: Quadric,
-    refits: list[Quadric],
-    evidence: LevelEvidence,
-    m: np.ndarray,
-    W: np.ndarray,
-    names: tuple[str, ...],
+    quadric: Quadric, refits: list[Quadric], evidence: LevelEvidence, frame: Frame, m: np.ndarray, names: Any
 ) -> LevelForm:
-    """The answer in the coordinates of the points."""
-    form: QuadraticForm = Frame(torch.from_numpy(W)).form_out(torch.from_numpy(quadric.A), names)
-    A, back = form.matrix.numpy(), np.linalg.inv(W)
+    """The answer in the coordinates of the points, x = m + W⁻¹z."""
+    form: QuadraticForm = frame.form_out(torch.from_numpy(quadric.A), names)
+    A, W, back = form.matrix.numpy(), frame.W.numpy(), frame.inverse.numpy()
     values, Q = np.linalg.eigh(quadric.A)
     kept = Q[:, np.abs(values) > EXACT_ZERO * np.abs(values).max()]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def draw_points(
     axes: Any,
     i: int = 0,
     j: int = 1,
-    colours: tuple[str, ...] = ("#0072b2", "#d55e00", "#111"),
+    colours: Sequence[str] = ("#0072b2", "#d55e00", "#111"),
 ) -> None:
     """The points in coordinates i and j, outliers crossed, with the outline of the quadric."""
     assert found.points is not None and found.shown_outliers is not None
@@ -95,20 +96,18 @@ def page(found: LevelForm) -> str:
         from gortho.report.templates import template
     except ImportError as error:
         raise ImportError("the report needs jinja2 and matplotlib: pip install 'gortho[report]'") from error
+
+    def lengths(picture: Any, axes: Any) -> None:
+        draw_lengths(found, axes, (GREY, BLUE))
+        picture.legend(loc="outside upper left", ncols=2)
+
     pictures: dict[str, str] = {}
     if found.candidate is not None:
         data = _report_data(found)
         pictures = {"form": figures.form(data), "spectrum": figures.spectrum(data)}
-
-        def points(_: Any, axes: Any) -> None:
-            draw_points(found, axes, colours=(BLUE, ORANGE, INK))
-
-        def lengths(figure: Any, axes: Any) -> None:
-            draw_lengths(found, axes, (GREY, BLUE))
-            figure.legend(loc="outside upper left", ncols=2)
-
+        alt = f"Points in {found.names[0]} and {found.names[1]}"
         pictures["points"] = plot(
-            "points", f"Points in {found.names[0]} and {found.names[1]}", points, height=4
+            "points", alt, lambda _, axes: draw_points(found, axes, colours=(BLUE, ORANGE, INK)), height=4
         )
         if found.level:
             pictures["lengths"] = plot("lengths", "Lengths before and after", lengths)

@@ -127,14 +127,18 @@ class LevelForm:
         """95 % intervals of the centre: lower and upper ``(n,)``."""
         return self._interval(self.centre, self.centre_errors)
 
+    def _points(self, X: Any) -> np.ndarray:
+        """Points ``(N, n)``, checked; the columns of data frames by name."""
+        x = check_inputs(by_name(X, self.names, self.columns))[0]
+        if x.ndim != 2 or x.shape[1] != len(self.names):
+            raise DataError(f"X has shape {x.shape}: give points (N, {len(self.names)})")
+        return x
+
     def lengths(self, X: Any) -> np.ndarray:
         """√|q(x - c)/k| of points ``(N, n)``: 1 on the quadric; for a cone q(x - c) itself, 0 on it."""
         if self.candidate is None or self.centre is None:
             raise ValueError(f"there is no form: the verdict is {self.verdict} ({self.reason})")
-        x = check_inputs(by_name(X, self.names, self.columns))[0]
-        if x.ndim != 2 or x.shape[1] != self.candidate.n:
-            raise DataError(f"X has shape {x.shape}: give points (N, {self.candidate.n})")
-        q = self.candidate(x - self.centre).numpy()
+        q = self.candidate(self._points(X) - self.centre).numpy()
         return np.sqrt(np.abs(q / self.level)) if self.level else q
 
     @property
@@ -159,7 +163,7 @@ class LevelForm:
     def calibrate(self, X: Any) -> np.ndarray:
         """T (x - c) for points ``(N, n)``, of length 1 on the quadric."""
         T, c = self.calibration
-        return (check_inputs(by_name(X, self.names, self.columns))[0] - c) @ T
+        return (self._points(X) - c) @ T
 
     # Words
 
@@ -220,9 +224,7 @@ class LevelForm:
         """Write the report, one self-contained HTML page."""
         from gortho.level.page import page
 
-        path = Path(path)
-        write_text(path, page(self))
-        return path
+        return write_text(path, page(self))
 
     def to_json(self) -> str:
         """Everything as JSON text; `from_json` reads it back."""
@@ -242,9 +244,7 @@ class LevelForm:
 
     def save(self, path: str | Path) -> Path:
         """Write everything to a JSON file."""
-        path = Path(path)
-        write_text(path, self.to_json())
-        return path
+        return write_text(path, self.to_json())
 
     @classmethod
     def load(cls, path: str | Path) -> LevelForm:

@@ -10,16 +10,22 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from gortho.immutable import ZERO_TOLERANCE
-from gortho.report.data import Array, Peer, ReportData, RestartRow
+from gortho.report.data import Array, Peer, Profile, ReportData, RestartRow
 from gortho.report.motions import in_like_units, like_units, motion
-from gortho.report.svg import BLUE, GREY, INK, MARKERS, ORANGE, SERIES, decades, heat, plot
-from gortho.report.words import number, shorten, with_interval
+from gortho.report.svg import BLUE, GREY, INK, MARKERS, ORANGE, SERIES, decades, heat, plot, plots
+from gortho.report.words import number, percent, shorten, with_interval
 
 MAX_GENERATORS, MAX_POINTS = 10, 2000
 #: Generators of this many variables have numbers in their cells, unless they are below this share of the largest.
 MOST_WRITTEN, NEARLY_NOTHING = 5, 0.005
 #: Characters of a line above a bar.
 LINE = 50
+#: Quantities that what is left over is drawn against.
+MAX_PROFILES = 12
+#: Nothing smaller is drawn of a share.
+LEAST = 1e-16
+#: Classes of the table of confusions, the most frequent ones, and bins of equal number of the reliability.
+MAX_CLASSES, BINS = 8, 10
 #: Eigenvalues whose sizes differ by more than this factor are drawn on a logarithmic scale around zero.
 WIDE_SPAN = 50
 
@@ -41,38 +47,33 @@ def _legend(figure: Figure) -> None:
     figure.legend(loc="outside upper left", ncols=columns, handlelength=1.4, columnspacing=1.2)
 
 
-def form(data: ReportData) -> str:
-    """Draw A as a heat map, each cell with its value and half of its interval."""
-    if data.matrix is None:
-        return ""
-    matrix, low, high = data.matrix, data.matrix_low, data.matrix_high
+def _matrix(letter: str, matrix: Array, half: Array | None, tints: Array, names: Sequence[str]) -> str:
+    """Draw a matrix as a heat map, each cell with its value and half of its interval."""
 
     def texts(i: int, j: int) -> Sequence[str]:
-        if low is None or high is None:
-            return (number(matrix[i, j]),)
-        return with_interval(matrix[i, j], (float(high[i, j]) - float(low[i, j])) / 2)
-
-    size, units = len(matrix), like_units(matrix)
-    tints = matrix * np.outer(units, units)
-    if low is not None and high is not None:
-        tints = np.where((low < 0) & (high > 0), 0.0, tints)  # it may be zero
-    alt = f"Heat map of the {size} by {size} matrix A over {', '.join(data.names)}"
-    return heat(tints, texts, data.names, alt, cell=(78, 54))
-
-
-def skew(data: ReportData) -> str:
-    """Draw ω as a heat map, each cell with its value and half of its interval."""
-    if data.skew is None:
-        return ""
-    matrix, half = data.skew, data.skew_half
-
-    def texts(i: int, j: int) -> Sequence[str]:
-        if i == j:  # zero
+        if letter == "ω" and i == j:  # zero
             return ()
         return (number(matrix[i, j]),) if half is None else with_interval(matrix[i, j], float(half[i, j]))
 
-    alt = f"Heat map of the {len(matrix)} by {len(matrix)} matrix ω over {', '.join(data.names)}"
-    return heat(matrix, texts, data.names, alt, cell=(78, 54))
+    alt = f"Heat map of the {len(matrix)} by {len(matrix)} matrix {letter} over {', '.join(names)}"
+    return heat(tints, texts, names, alt, cell=(78, 54))
+
+
+def form(data: ReportData) -> str:
+    """Draw A, tinted in like units; what may be zero is not tinted."""
+    if data.matrix is None:
+        return ""
+    low, high, units = data.matrix_low, data.matrix_high, like_units(data.matrix)
+    tints, half = data.matrix * np.outer(units, units), None
+    if low is not None and high is not None:
+        tints = np.where((low < 0) & (high > 0), 0.0, tints)
+        half = np.where(np.isfinite(high), high, np.nan) / 2 - low / 2
+    return _matrix("A", data.matrix, half, tints, data.names)
+
+
+def skew(data: ReportData) -> str:
+    """Draw ω."""
+    return "" if data.skew is None else _matrix("ω", data.skew, data.skew_half, data.skew, data.names)
 
 
 def _entry(matrix: Array, tints: Array, i: int, j: int) -> Sequence[str]:
@@ -213,3 +214,113 @@ def restarts(rows: list[RestartRow]) -> str:
 
     counts = "; ".join(f"{len(points)} ended at {signature}" for signature, points in groups.items())
     return plot("restarts", f"Independent searches: {counts}", draw)
+
+
+def defect(data: ReportData) -> str:
+    """Draw the interval of the share that the form cannot express, on a logarithmic scale, with the tolerance."""
+    if data.defect is None or data.defect_open or not np.isfinite(data.defect).all():
+        return ""
+    low, high = data.defect
+    high = max(high, LEAST)
+    broken = low > 0
+    left = max(low, LEAST) if broken else high / 30
+
+    def draw(figure: Figure, axes: Axes) -> None:
+        decades(axes, "x", [left / 2, min(1.0, 2 * high)], [data.tolerance or high])
+        start, end = axes.get_xlim()
+        axes.set_xlim(start, min(end, 1.0))
+        colour = ORANGE if data.tolerance and low > data.tolerance else BLUE
+        axes.plot([left if broken else start, high], [0, 0], color=colour, linewidth=9, solid_capstyle="butt")
+        ends = "|" if broken else "<"
+        axes.plot(left if broken else start, 0, ends, color=INK, markersize=10, clip_on=False)
+        axes.plot(high, 0, "|", color=INK, markersize=14)
+        if data.tolerance:
+            axes.axvline(data.tolerance, color=GREY, linestyle="--", linewidth=1.2)
+            axes.annotate(
+                "tolerance", (data.tolerance, 0.9), (4, 0), textcoords="offset points", color=GREY, va="top"
+            )
+        axes.set(xlabel=f"share of the {data.measure} that the form cannot express", yticks=[], ylim=(-1, 1))
+        axes.spines["left"].set_visible(False)
+
+    interval = f"{number(low)} to {number(high)}" if broken else f"less than {number(high)}"
+    return plot("defect", f"Interval of the share that the form cannot express: {interval}", draw, height=1.5)
+
+
+def profiles(rows: list[Profile]) -> str:
+    """Draw what is left over, in means with two standard errors, against each quantity."""
+    rows = [row for row in rows if len(row.at)][:MAX_PROFILES]
+    if not rows:
+        return ""
+
+    def draw(row: Profile, axes: Axes) -> None:
+        axes.axhline(0, color=INK, linewidth=0.8)
+        told = row.share > 0.1
+        axes.errorbar(
+            row.at,
+            row.means,
+            2 * np.asarray(row.errors),
+            fmt="o",
+            markersize=3.5,
+            color=ORANGE if told else GREY,
+            elinewidth=1,
+        )
+        axes.set_title(f"{shorten(row.name, 20)}: {100 * row.share:.0f} %", fontsize=10)
+        axes.locator_params(nbins=4)
+
+    alt = "What is left over against: " + "; ".join(f"{r.name} ({100 * r.share:.0f} %)" for r in rows)
+    return plots("profiles", alt, [partial(draw, row) for row in rows])
+
+
+def _labels(data: ReportData) -> tuple[Array, Array] | None:
+    """Codes of the true classes ``(N,)`` and probabilities ``(N, classes)``, of rows that are finite."""
+    if not data.classes or data.true is None or data.predicted is None:
+        return None
+    truth, p = (np.asarray(v, float).reshape(-1, len(data.classes)) for v in (data.true, data.predicted))
+    keep = np.isfinite(truth).all(1) & np.isfinite(p).all(1)
+    return (truth[keep].argmax(1), p[keep]) if keep.any() else None
+
+
+def confusion(data: ReportData) -> str:
+    """Draw which class was predicted, in columns, for samples of each class, in rows."""
+    found = _labels(data)
+    if found is None:
+        return ""
+    truth, p = found
+    names, guess = list(map(str, data.classes)), p.argmax(1)
+    shown = np.sort(np.argsort(-np.bincount(truth, minlength=len(names)), kind="stable")[:MAX_CLASSES])
+    counts = np.array([[np.sum((truth == i) & (guess == j)) for j in shown] for i in shown], float)
+    totals = np.array([max(1, np.sum(truth == i)) for i in shown])
+    shares = counts / totals[:, None]
+
+    def texts(i: int, j: int) -> Sequence[str]:
+        return f"{counts[i, j]:,.0f}", percent(shares[i, j])
+
+    right = percent(float((truth == guess).mean()))
+    alt = f"Predicted classes of {len(truth)} held-out samples by their true class: {right} are right"
+    return heat(shares, texts, [names[i] for i in shown], alt, cell=(96, 54), longest=11)
+
+
+def reliability(data: ReportData) -> str:
+    """Draw how often the class came true against the probability it was given."""
+    found = _labels(data)
+    if found is None:
+        return ""
+    truth, p = found
+    binary = len(data.classes) == 2
+    given, came = (p[:, 1], truth == 1) if binary else (p.max(1), truth == p.argmax(1))
+    parts = [part for part in np.array_split(np.argsort(given, kind="stable"), BINS) if len(part)]
+    x, y = (np.array([values[part].mean() for part in parts]) for values in (given, came))
+    sizes = np.array([len(part) for part in parts])
+    # At least one count either way: a bin in which all are right is not known exactly.
+    half = np.maximum(np.sqrt(y * (1 - y) / sizes), 1 / sizes)
+
+    def draw(figure: Figure, axes: Axes) -> None:
+        axes.plot([0, 1], [0, 1], color=INK, linewidth=1, linestyle="--")
+        axes.errorbar(x, y, 1.96 * half, fmt="o", color=BLUE, ecolor=BLUE, elinewidth=1.2, capsize=2)
+        what = f"probability of {data.classes[1]}" if binary else "probability of the predicted class"
+        axes.set(xlabel=what, ylabel="how often it was so", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+        axes.set_aspect("equal", adjustable="box")
+
+    off = float((np.abs(y - x) * sizes).sum() / sizes.sum())
+    alt = f"How often a class came true against its probability; they differ by {percent(off)} in the mean"
+    return plot("reliability", alt, draw, height=4)

@@ -3,7 +3,7 @@
 import numpy as np
 from markupsafe import Markup
 
-from gortho.report import classified, exactly, figures
+from gortho.report import figures
 from gortho.report.data import Array, ReportData
 from gortho.report.templates import template
 
@@ -38,20 +38,19 @@ def page(data: ReportData) -> str:
         "form": figures.form(data),
         "skew": figures.skew(data),
         "spectrum": figures.spectrum(data),
-        "defect": exactly.defect(data),
-        "profiles": exactly.profiles(data.profiles),
+        "defect": figures.defect(data),
+        "profiles": figures.profiles(data.profiles),
         "scatter": "" if data.classes else figures.scatter(data.true, data.predicted),
-        "confusion": classified.confusion(data),
-        "reliability": classified.reliability(data),
+        "confusion": figures.confusion(data),
+        "reliability": figures.reliability(data),
         "errors": figures.errors(data.errors, bool(data.classes)),
         "equivariance": figures.equivariance(
             data.boosts, data.equivariance_errors, data.unconstrained_equivariance_errors
         ),
         "restarts": figures.restarts(data.restarts),
     }
-    moved = (
-        figures.generators(data) if data.verdict == "FOUND" else []
-    )  # of no other is the group of interest
+    # Of no other verdict is the group of interest.
+    moved = figures.generators(data) if data.verdict == "FOUND" else []
     return template("page.html").render(
         data=data,
         badge=APPROXIMATE if data.approximate else BADGES[data.verdict],

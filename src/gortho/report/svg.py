@@ -110,11 +110,6 @@ def decades(axes: Axes, side: str, *values: Iterable[float]) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _ems(text: str) -> float:
-    """About the width of a text in a sans serif font, in units of its size; rather too much than too little."""
-    return sum(1.0 if letter in "mwMW@%…" else 0.66 for letter in text)
-
-
 def heat(
     values: Array,
     texts: Callable[[int, int], Sequence[str]],
@@ -134,7 +129,8 @@ def heat(
     width = max(width, min(round(WIDER * width), round(0.64 * 14 * lengths[0]) + 8))
     sizes = [min(most, (width - 8) / (0.64 * length)) for most, length in zip((14, 11), lengths)]
     sizes[1] = min(sizes)
-    widest = max(map(_ems, short))
+    # Widths of letters in units of their size, rather too much than too little.
+    widest = max(sum(1.0 if letter in "mwMW@%…" else 0.66 for letter in name) for name in short)
     label = min(14, (width - 4) / widest)
     left = round(14 + label * widest)
     parts: list[str] = []

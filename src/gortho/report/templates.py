@@ -6,11 +6,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from gortho.report.words import chance, number, percent, terms, with_interval
 
+HERE = Path(__file__).parent
 
-def template(name: str) -> Template:
-    """A template in this folder; what it is not given is an error, not a gap in the page."""
+
+def template(name: str, folder: Path = HERE) -> Template:
+    """A template in a folder; what it is not given is an error, not a gap in the page."""
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
+        loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

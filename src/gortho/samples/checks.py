@@ -66,8 +66,10 @@ def check_samples(
     notices = limits.notices(total, 0)
 
     arrays, repeated = _drop_repeated(arrays)
-    notices += repeated + _constant_notice(arrays["y"]) + _fixed_vector_notices(arrays["X"])
-    notices += suspects(arrays["X"], names)
+    notices += repeated
+    if (arrays["y"] == arrays["y"][0]).all():
+        notices.append(f"y is constant ({arrays['y'].flat[0]:.6g} in its first entry)")
+    notices += _fixed_vector_notices(arrays["X"]) + suspects(arrays["X"], names)
     point, sample, weights = (arrays.get(name) for name in ("scalars of points", "scalars", "weights"))
     return arrays["X"], arrays["y"], point, sample, weights, notices
 
@@ -304,10 +306,6 @@ def _drop_repeated(arrays: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray]
     if shared:
         notices.append(f"{shared} rows repeat the x of an earlier row with another y: kept, as noise in y")
     return arrays, notices
-
-
-def _constant_notice(y: np.ndarray) -> list[str]:
-    return [f"y is constant ({y.flat[0]:.6g} in its first entry)"] if (y == y[0]).all() else []
 
 
 def _fixed_vector_notices(X: np.ndarray) -> list[str]:

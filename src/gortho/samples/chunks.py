@@ -21,8 +21,10 @@ BLOCK = 2_000_000
 #: Pieces that a first look is taken at.
 LOOKED_AT = 16
 
-#: Gives blocks of this many rows, or of a size that it chooses, as float64.
-Reader = Callable[[int | None], Iterator[np.ndarray]]
+#: Columns or arrays of a block of rows, by their names.
+Named = Sequence[tuple[str, Any]]
+#: Gives blocks of this many rows, or of a size that it chooses.
+Reader = Callable[[int | None], Iterator[Named]]
 
 
 @dataclass(frozen=True)
@@ -30,19 +32,22 @@ class Piece:
     """A run of rows of one file, which can be read by itself.
 
     `first` is the number of its first row, counted over all files; `where` tells in words where the row of a number
-    stands; `file` is the name of its file, where there are several.
+    stands; `file` is the name of its file, where there are several; `codes` are those of columns of labels.
     """
 
     first: int
     read: Reader
     where: Callable[[int], str] = row_number
     file: str = ""
+    codes: Mapping[str, Codes] = field(default_factory=dict)
 
     def blocks(self, rows: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
-        """The number of its first row, and the block, for each block; errors name the file."""
+        """The number of its first row, and the block as float64, for each block; errors name the file."""
         first = self.first
         try:
-            for block in self.read(rows):
+            for columns in self.read(rows):
+                numbers = [self.codes.get(name, as_float64)(part, name) for name, part in columns]
+                block = np.concatenate([n.reshape(len(n), math.prod(n.shape[1:])) for n in numbers], axis=1)
                 yield first, block
                 first += len(block)
         except DataError as error:
@@ -79,11 +84,9 @@ class Piece:
 
 def pieces_of(
     total: int, read: Callable[[int, int], Reader], where: Callable[[int], str] = row_number
-) -> tuple[Piece, ...]:
+) -> list[Piece]:
     """So many rows in pieces, by a function that gives the reader of rows from start to stop."""
-    return tuple(
-        Piece(start, read(start, min(start + PIECE, total)), where) for start in range(0, total, PIECE)
-    )
+    return [Piece(start, read(start, min(start + PIECE, total)), where) for start in range(0, total, PIECE)]
 
 
 @dataclass(frozen=True)
@@ -177,16 +180,10 @@ class Raw:
 
 
 def slices(
-    arrays: Sequence[tuple[str, Any]],
-    codes: Mapping[str, Codes],
-    rows: int | None = None,
-    start: int = 0,
-    stop: int | None = None,
-) -> Iterator[np.ndarray]:
-    """Rows of arrays, or of datasets on disk, side by side, block by block; labels as their codes."""
+    arrays: Named, rows: int | None = None, start: int = 0, stop: int | None = None
+) -> Iterator[Named]:
+    """Rows of arrays, or of datasets on disk, block by block."""
     width = sum(math.prod(array.shape[1:]) for _, array in arrays)
     step, stop = rows or max(1, BLOCK // max(1, width)), len(arrays[0][1]) if stop is None else stop
     for k in range(start, stop, step):
-        read = [(name, array[k : min(k + step, stop)]) for name, array in arrays]
-        few = [codes[name](part) if name in codes else as_float64(part, name) for name, part in read]
-        yield np.concatenate([part.reshape(len(part), -1) for part in few], axis=1)
+        yield [(name, array[k : min(k + step, stop)]) for name, array in arrays]

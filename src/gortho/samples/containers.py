@@ -6,6 +6,7 @@ import math
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from . import chunks
 from .checks import as_float64
-from .chunks import Chunks, Reader, pieces_of, slices
+from .chunks import Chunks, Named, Reader, pieces_of, slices
 from .errors import DataError, missing, undamaged
 from .labels import Codes
 from .sampling import BYTES, sizes
@@ -113,11 +114,11 @@ def chunks_of(
         shapes["x"] = len(several), *shapes["x"]
 
     def in_memory(start: int, stop: int) -> Reader:
-        return partial(slices, [(name, arrays[name][start:stop]) for name in _names(picked)], codes)
+        return partial(slices, [(name, arrays[name][start:stop]) for name in _names(picked)])
 
     total = len(arrays[first])
     classes = next((found.classes for found in codes.values()), ())
-    pieces = pieces_of(total, read or in_memory)
+    pieces = tuple(replace(piece, codes=codes) for piece in pieces_of(total, read or in_memory))
     return Chunks(pieces, shapes, labels_of(shapes), total, picked=picked, classes=classes)
 
 
@@ -191,7 +192,7 @@ def hdf5_chunks(path: Path, wanted: Wanted, memory: int | None) -> Chunks:
     import h5py
 
     def read(start: int, stop: int) -> Reader:
-        return partial(hdf5_blocks, path.absolute(), _names(picked), codes, start, stop)
+        return partial(hdf5_blocks, path.absolute(), _names(picked), start, stop)
 
     with undamaged(*DAMAGE), h5py.File(path, "r") as file:
         try:
@@ -213,10 +214,10 @@ def hdf5_chunks(path: Path, wanted: Wanted, memory: int | None) -> Chunks:
 
 
 def hdf5_blocks(
-    path: Path, names: list[str], codes: dict[str, Codes], start: int, stop: int, rows: int | None = None
-) -> Iterator[np.ndarray]:
-    """Rows of datasets of an HDF5 file, side by side, block by block."""
+    path: Path, names: list[str], start: int, stop: int, rows: int | None = None
+) -> Iterator[Named]:
+    """Rows of datasets of an HDF5 file, block by block."""
     import h5py
 
     with undamaged(*DAMAGE), h5py.File(path, "r") as file:
-        yield from slices([(name, file[name]) for name in names], codes, rows, start, stop)
+        yield from slices([(name, file[name]) for name in names], rows, start, stop)

@@ -290,17 +290,22 @@ def hopeless(samples: Samples) -> tuple[str, str] | None:
             f"{' and '.join(constant)} in every sample: this is not a coordinate, and any form with it fits as well.",
             "Leave it out of x (--drop NAME if x is found automatically); pass a property of the sample as a scalar.",
         )
-    flat = samples.x.reshape(-1, n)[:RANK_ROWS]
-    units = flat.abs().amax(0)
-    units = torch.where(units > 0, units, 1.0)
-    _, singular, directions = torch.linalg.svd(flat / units, full_matrices=False)
-    rank = int((singular > RANK_TOLERANCE * singular[0]).sum())
-    if rank < n:
-        terms = zip(directions[-1].tolist(), names, units.tolist())
-        told = " ".join(f"{c:+.2f}·{name}/{unit:.2g}" for c, name, unit in terms if abs(c) > 0.05)
+    flat = samples.x.reshape(-1, n)[:RANK_ROWS].numpy()
+    if found := redundant(flat, np.abs(flat).max(axis=0), names):
+        rank, told = found
         return (
             f"The inputs lie in a subspace of dimension {rank} of {n} ({told} is always zero): the form outside it is "
             "unseen.",
             "Drop the redundant coordinate, or give inputs that vary in every direction.",
         )
     return None
+
+
+def redundant(x: np.ndarray, units: np.ndarray, names: Sequence[str]) -> tuple[int, str] | None:
+    """The dimension of what vectors ``(N, n)`` span, and a combination of coordinates that is zero; None if it is n."""
+    units = np.where(units > 0, units, 1.0)
+    _, singular, directions = np.linalg.svd(x / units, full_matrices=False)
+    rank = int((singular > RANK_TOLERANCE * singular[0]).sum())
+    terms = zip(directions[-1], names, units)
+    told = " ".join(f"{c:+.2f}·{name}/{unit:.2g}" for c, name, unit in terms if abs(c) > 0.05)
+    return None if rank == x.shape[1] else (rank, told)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 SHOWN = 20
@@ -11,6 +12,12 @@ SHOWN = 20
 LEAVE_OUT = ", or leave them out by dropna=True"
 #: What helps where a file has other columns than a run.
 OTHERS = ": name the right columns by --x"
+#: Arguments of Python functions in messages, with their values if these are a word, a sign or a number.
+ARGUMENT = re.compile(
+    r"(?<!['\w-])(?:(x|y|scalars|points|output|decimal|drop|by|weight|derivative)=|"
+    r"(max_samples|scalars_per_point|y_error|sample_weight|dropna|time_budget|look_for)\b=?)"
+    r"(?:'([^']*)'|True|(\d+))?"
+)
 
 
 class DataError(ValueError):
@@ -67,3 +74,13 @@ def missing(what: str, name: str, available: Sequence[str]) -> MissingError:
     near = [lower[match] for match in difflib.get_close_matches(name.lower(), lower, cutoff=0.5)]
     hint = f"did you mean {listed(near)}? " if near else ""
     return MissingError(f"there is no {what} {name!r}: {hint}available: {listed(available) or 'none'}", name)
+
+
+def respelled(message: str, spelled: Callable[[str, str], str]) -> str:
+    """A message for those who do not write Python: each argument, and its value or "", as they know it."""
+
+    def instead(match: re.Match[str]) -> str:
+        name, value = match[1] or match[2], match[3] or match[4] or ""
+        return spelled("weight" if name == "sample_weight" else name, value)
+
+    return ARGUMENT.sub(instead, message)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import DataError
-from .parquet import parquet_table
-from .sheets import excel_table, feather_table, npy_table, root_table
+from .sheets import excel_table, feather_table, npy_table, parquet_table, root_table
 from .tables import Table
 from .text import text_table
 

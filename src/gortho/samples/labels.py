@@ -92,7 +92,7 @@ class Codes:
         classes = tuple(sorted(set(values.values())))
         return cls({text: classes.index(value) for text, value in values.items()}, classes)
 
-    def __call__(self, labels: Any) -> np.ndarray:
+    def __call__(self, labels: Any, name: str = "") -> np.ndarray:
         """The codes of labels ``(N,)`` or ``(N, 1)`` as float64 ``(N,)``, NaN where there is none."""
         import pandas as pd
 
@@ -107,7 +107,8 @@ def _text(label: Any) -> str:
 
 def _values(texts: set[str]) -> dict[str, Any]:
     """What all texts can be read as."""
-    readers: tuple[Callable[[str], Any], ...] = (int, float, _logical)
+    logical = {"true": True, "false": False}
+    readers: tuple[Callable[[str], Any], ...] = (int, float, lambda text: logical[text.lower()])
     for read in readers:
         try:
             values = {text: read(text) for text in texts}
@@ -116,7 +117,3 @@ def _values(texts: set[str]) -> dict[str, Any]:
         if all(math.isfinite(value) for value in values.values()):
             return values
     return {text: text for text in texts}
-
-
-def _logical(text: str) -> bool:
-    return {"true": True, "false": False}[text.lower()]

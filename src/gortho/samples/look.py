@@ -156,29 +156,24 @@ def _suggested(columns: tuple[Column, ...]) -> tuple[tuple[str, ...], tuple[str,
     """x and y by their names; x without what may not be a coordinate, and no y where x, y and z are coordinates."""
     names = [column.name for column in columns]
     y = tuple(name for name in names if TARGET.match(name))
-    if coordinates(y, names):
-        y = ()
+    y = () if coordinates(y, names) else y
     plain = [c.name for c in columns if c.kind.endswith("numbers") and not c.note]
     return tuple(name for name in plain if name not in y and not INDEX.match(name)), y
 
 
 def _arrays(path: Path, kind: Kind) -> Look:
-    found = (npz_arrays if kind is NPZ else hdf5_arrays)(path)
-    columns = tuple(_array(name, shape, dtype) for name, (shape, dtype) in found.items())
+    """What is said of arrays, from their headers: "objects" are pickles in an .npz, and text in HDF5."""
+    kinds = {"f": "numbers", "i": "whole numbers", "u": "whole numbers", "b": "logical"}
+    columns: dict[str, Column] = {}
+    for name, (shape, dtype) in (npz_arrays if kind is NPZ else hdf5_arrays)(path).items():
+        of, note = kinds.get(dtype.kind, "text"), "" if shape else "a single value, not one row per sample"
+        if dtype.hasobject and not (dtype.metadata and "vlen" in dtype.metadata):
+            of, note = "objects", "pickled Python objects, which are not loaded because they can run code"
+        columns[name] = Column(name, of, shape=tuple(shape), dtype=str(dtype), note=note)
     if not columns:
         raise DataError("the file holds no arrays: save it with x and y")
-    usual = {part: next((c for c in columns if c.name in names), None) for part, names in USUAL.items()}
-    x, y = ((c.name,) if c is not None and c.kind != "objects" else () for c in usual.values())
-    first = next((c for c in columns if c.name in x), columns[0])
+    usual = [next((columns[name] for name in names if name in columns), None) for names in USUAL.values()]
+    x, y = ((c.name,) if c is not None and c.kind != "objects" else () for c in usual)
+    first = columns[x[0]] if x else next(iter(columns.values()))
     rows = first.shape[0] if first.shape else 0
-    return Look(kind.called, True, rows, 0, columns, x, y)
-
-
-def _array(name: str, shape: tuple[int, ...], dtype: np.dtype) -> Column:
-    """What is said of an array, from its header: "objects" are pickles in an .npz, and text in HDF5."""
-    kinds = {"f": "numbers", "i": "whole numbers", "u": "whole numbers", "b": "logical"}
-    kind = kinds.get(dtype.kind, "text")
-    note = "" if shape else "a single value, not one row per sample"
-    if dtype.hasobject and not (dtype.metadata and "vlen" in dtype.metadata):
-        kind, note = "objects", "pickled Python objects, which are not loaded because they can run code"
-    return Column(name, kind, shape=tuple(shape), dtype=str(dtype), note=note)
+    return Look(kind.called, True, rows, 0, tuple(columns.values()), x, y)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -123,25 +125,20 @@ class Kept:
     values: np.ndarray
 
     @classmethod
-    def of(cls, block: np.ndarray, first: int, limit: int, seed: int, below: int | None = None) -> Kept:
-        """The sample of a block whose first row has the number `first`; of keys up to `below`, where that is known."""
-        drawn = keys(seed, first, len(block))
-        stay = np.arange(len(block)) if below is None else np.flatnonzero(drawn <= np.uint64(below))
-        stay = stay[_smallest(drawn[stay], limit)]
-        return cls(limit, drawn[stay], first + stay, block[stay])
+    def of(cls, block: np.ndarray, first: int, limit: int, seed: int) -> Kept:
+        """The sample of a block whose first row has the number `first`."""
+        return cls._least(limit, keys(seed, first, len(block)), np.arange(first, first + len(block)), block)
 
     @classmethod
-    def merge(cls, parts: Sequence[Kept]) -> Kept:
-        """The sample of all parts together."""
-        drawn = np.concatenate([part.keys for part in parts])
-        stay = _smallest(drawn, parts[0].limit)
-        numbers = np.concatenate([part.numbers for part in parts])[stay]
-        return cls(
-            parts[0].limit, drawn[stay], numbers, np.concatenate([part.values for part in parts])[stay]
-        )
+    def _least(cls, limit: int, drawn: np.ndarray, numbers: np.ndarray, values: np.ndarray) -> Kept:
+        if len(drawn) > limit:
+            stay = np.argpartition(drawn, limit - 1)[:limit]
+            drawn, numbers, values = drawn[stay], numbers[stay], values[stay]
+        return cls(limit, drawn, numbers, values)
 
     def __add__(self, other: Kept) -> Kept:
-        return Kept.merge([self, other])
+        both = ((self.keys, other.keys), (self.numbers, other.numbers), (self.values, other.values))
+        return Kept._least(self.limit, *map(np.concatenate, both))
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -152,9 +149,33 @@ class Kept:
         return self.values[order], self.numbers[order]
 
 
-def _smallest(values: np.ndarray, count: int) -> np.ndarray:
-    """Indices of the `count` smallest values."""
-    return np.arange(len(values)) if len(values) <= count else np.argpartition(values, count - 1)[:count]
+class Adds(Protocol):
+    """Anything that adds up over rows."""
+
+    def __add__(self, other: Any) -> Any: ...
+
+
+T = TypeVar("T", bound=Adds)
+
+
+def add_up(parts: Iterable[T]) -> T | None:
+    """The sum of parts as they come, neighbours in pairs, pairs of pairs and so on: few are held at a time.
+
+    Rounding errors grow with the logarithm of the number of parts; and the order, so the last digit, is that of `scan`
+    on several workers.
+    """
+    stack: list[tuple[int, T]] = []
+    for part in parts:
+        level = 0
+        while stack and stack[-1][0] == level:
+            part, level = stack.pop()[1] + part, level + 1
+        stack.append((level, part))
+    if not stack:
+        return None
+    total = stack.pop()[1]
+    while stack:
+        total = stack.pop()[1] + total
+    return total
 
 
 def sample_stream(
@@ -164,14 +185,14 @@ def sample_stream(
 
     The length of the stream need not be known. Returns the rows, their numbers in the stream, and its length.
     """
-    parts = [Kept.of(np.empty((0, width)), 0, limit, seed)]
-    total = held = 0
-    below = None
-    for block in blocks:
-        parts.append(Kept.of(block, total, limit, seed, below))
-        total += len(block)
-        held += len(parts[-1])
-        if held > 2 * limit:
-            parts = [Kept.merge(parts)]
-            held, below = limit, int(parts[0].keys.max())
-    return *Kept.merge(parts).in_order(), total
+    total = 0
+
+    def parts() -> Iterator[Kept]:
+        nonlocal total
+        for block in chain([np.empty((0, width))], blocks):
+            yield Kept.of(block, total, limit, seed)
+            total += len(block)
+
+    kept = add_up(parts())
+    assert kept is not None
+    return *kept.in_order(), total

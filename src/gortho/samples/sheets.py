@@ -1,21 +1,22 @@
-"""Tables that are read whole: .npy, .feather, .xlsx (extra ``excel``) and .root (extra ``root``)."""
+"""Tables that are no text: .npy, .feather, .xlsx (extra ``excel``) and .root (``root``) as a whole, Parquet in part."""
 
 from __future__ import annotations
 
 import warnings
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from . import chunks
 from .checks import as_float64, variable_names
-from .chunks import Piece, pieces_of, slices
-from .errors import DataError, listed, row_number, undamaged
-from .labels import Codes
-from .parquet import undamaged_arrow
+from .chunks import Named, Piece, Reader, pieces_of, slices
+from .errors import DataError, listed, missing, row_number, undamaged
 from .tables import Table
 
 
@@ -29,27 +30,28 @@ def whole_table(
 ) -> Table:
     """A table in memory, by a function that gives a column."""
 
-    def pieces(columns: list[str], codes: Mapping[str, Codes]) -> Sequence[Piece]:
-        found = [
-            codes[name](column(name)) if name in codes else as_float64(column(name), f"column {name!r}")
-            for name in columns
-        ]
-        for name, values in zip(columns, found):
+    def pieces(columns: list[str], labels: Collection[str]) -> list[Piece]:
+        found = {name: column(name) for name in columns}
+        found = {
+            n: np.asarray(v) if n in labels else as_float64(v, f"column {n!r}") for n, v in found.items()
+        }
+        for name, values in found.items():
             if values.shape != (total,):
                 raise DataError(
                     f"column {name!r} has shape {values.shape}, not {(total,)}: one number in a row"
                 )
-        values = np.stack(found, axis=1)
-        return pieces_of(total, lambda start, stop: partial(slices, [("", values[start:stop])], {}), where)
+
+        def read(start: int, stop: int) -> Reader:
+            return partial(slices, [(name, values[start:stop]) for name, values in found.items()])
+
+        return pieces_of(total, read, where)
 
     def head(rows: int) -> Any:
         import pandas as pd
 
         return pd.DataFrame({name: pd.Series(list(column(name)[:rows])) for name in header})
 
-    return Table(
-        header, pieces, lambda name: [column(name)], head, total, where, notices, lambda name: elsewhere
-    )
+    return Table(header, pieces, head, total, where, notices, lambda name: elsewhere)
 
 
 def npy_table(path: Path) -> Table:
@@ -81,23 +83,18 @@ def feather_table(path: Path) -> Table:
 MAX_UNPACKED = 1_000_000_000
 
 
-def _check_unpacked(path: Path) -> None:
-    """Refuse a workbook that would fill the memory; an archive never yields more than it says."""
-    with zipfile.ZipFile(path) as archive:
-        size = sum(entry.file_size for entry in archive.infolist())
-    if size > MAX_UNPACKED:
-        raise DataError(
-            f"the workbook unpacks to {size / 1e9:.1f} GB, and up to {MAX_UNPACKED / 1e9:g} GB is read: "
-            "save it as .csv or .parquet"
-        )
-
-
 def excel_table(path: Path) -> Table:
     """The first sheet of a workbook; its first row has the names."""
     import pandas as pd
 
     try:
-        _check_unpacked(path)
+        with zipfile.ZipFile(path) as archive:  # which never yields more than it says
+            size = sum(entry.file_size for entry in archive.infolist())
+        if size > MAX_UNPACKED:
+            raise DataError(
+                f"the workbook unpacks to {size / 1e9:.1f} GB, and up to {MAX_UNPACKED / 1e9:g} GB is read: "
+                "save it as .csv or .parquet"
+            )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about styles
             book = pd.ExcelFile(path, engine="openpyxl")
@@ -154,3 +151,102 @@ def root_table(path: Path) -> Table:
             raise DataError(f"branch {name!r} cannot be read ({error}): write the file again") from None
 
     return whole_table(list(branches), max(int(tree.num_entries) for tree in trees.values()), column)
+
+
+def parquet_files(folder: Path) -> list[Path]:
+    """The Parquet files in a folder and below it, in the order of their names; hidden ones are left out."""
+    files = [
+        file
+        for file in sorted(folder.rglob("*.parquet"))
+        if file.is_file() and not any(part[0] in "._" for part in file.relative_to(folder).parts)
+    ]
+    if not files:
+        raise DataError("it is a directory without .parquet files: give a folder of Parquet files, or a file")
+    return files
+
+
+def undamaged_arrow() -> AbstractContextManager[None]:
+    """Within: what pyarrow raises of a bad file is said as a DataError."""
+    import pyarrow as pa
+
+    return undamaged(pa.ArrowException, OSError)
+
+
+def parquet_table(path: Path) -> Table:
+    """A Parquet file, or those of a folder one after the other. The first of them has the header."""
+    import pyarrow.parquet as pq
+
+    folder = path.is_dir()
+    files = parquet_files(path) if folder else [path]
+    names = [file.relative_to(path).as_posix() if folder else file.name for file in files]
+    headers: list[list[str]] = []
+    groups: list[list[int]] = []  # rows of the row groups of each file
+    for file, name in zip(files, names):
+        try:
+            with undamaged_arrow():
+                found = pq.read_metadata(file)
+                headers.append(list(found.schema.to_arrow_schema().names))
+        except DataError as error:
+            raise DataError(f"{name}: {error}" if folder else str(error)) from None
+        groups.append([found.row_group(k).num_rows for k in range(found.num_row_groups)])
+    firsts = np.cumsum([0, *(sum(rows) for rows in groups)]).tolist()
+
+    where = partial(_where, firsts, names if folder else None)
+
+    def pieces(columns: list[str], labels: Collection[str]) -> list[Piece]:
+        made = []
+        for file, name, header, first, rows in zip(files, names, headers, firsts, groups):
+            for column in columns:
+                if column not in header:
+                    raise DataError(f"{name}: {missing('column', column, header)}")
+            for start, several in _runs(rows):
+                read = partial(parquet_blocks, file.absolute(), columns, several, [*labels])
+                place = partial(_where, [first], [name] if folder else None)
+                made.append(Piece(first + start, read, place, name if folder else ""))
+        return made
+
+    def head(rows: int) -> Any:
+        with undamaged_arrow(), pq.ParquetFile(files[0]) as opened:
+            return next(opened.iter_batches(rows), opened.schema_arrow.empty_table()).to_pandas()
+
+    return Table(headers[0], pieces, head, firsts[-1], where)
+
+
+def _where(firsts: list[int], names: list[str] | None, row: int) -> str:
+    """Where a row stands, by its number over all files, in words."""
+    k = bisect_right(firsts, row) - 1
+    return f"row {row}" if names is None else f"row {row - firsts[k]} of {names[k]}"
+
+
+def _runs(rows: list[int]) -> Iterator[tuple[int, list[int]]]:
+    """Neighbouring row groups of about a piece together: the number of the first row, and the groups."""
+    start = held = 0
+    several: list[int] = []
+    for group, count in enumerate(rows):
+        several.append(group)
+        held += count
+        if held >= chunks.PIECE or group == len(rows) - 1:
+            yield start, several
+            start, held, several = start + held, 0, []
+
+
+def parquet_blocks(
+    path: Path, columns: list[str], groups: list[int], labels: list[str], rows: int | None = None
+) -> Iterator[Named]:
+    """Columns of some row groups of a Parquet file, block by block."""
+    import pyarrow.parquet as pq
+
+    with undamaged_arrow(), pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(rows or max(1, chunks.BLOCK // len(columns)), groups, columns):
+            yield [(name, _values(batch.column(name), name, name in labels)) for name in columns]
+
+
+def _values(column: Any, name: str, label: bool) -> np.ndarray:
+    """A column of a batch as numbers, or as text."""
+    import pyarrow as pa
+    from pyarrow.types import is_boolean, is_decimal, is_floating, is_integer
+
+    if not label and not any(test(column.type) for test in (is_integer, is_floating, is_boolean, is_decimal)):
+        found = f"type {column.type}, first value {column[0].as_py()!r}"
+        raise DataError(f"column {name!r} has {found}, not numbers: convert or drop it")
+    return column.cast(pa.string() if label else pa.float64(), safe=False).to_numpy(zero_copy_only=False)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from .chunks import Chunks, Piece
 from .errors import row_number
-from .sampling import Kept
+from .sampling import Adds, Kept, add_up
 
 #: Called with the rows read so far and those there are, None where that is not known.
 Progress = Callable[[int, int | None], None]
-
-
-class Adds(Protocol):
-    """Anything that adds up over rows."""
-
-    def __add__(self, other: Any) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -54,13 +48,8 @@ class Totals:
     def of(cls, block: np.ndarray, first: int, chunks: Chunks, plan: Plan) -> Totals:
         """The totals of a block of rows, of which the first has this number."""
         parts = chunks.parts(block)
-        return cls(
-            len(block),
-            block.min(0),
-            block.max(0),
-            Kept.of(block, first, plan.limit, plan.seed),
-            None if plan.also is None else plan.also(parts["x"], parts.get("y")),
-        )
+        also = None if plan.also is None else plan.also(parts["x"], parts.get("y"))
+        return cls(len(block), block.min(0), block.max(0), Kept.of(block, first, plan.limit, plan.seed), also)
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(
@@ -71,26 +60,6 @@ class Totals:
             None if self.also is None else self.also + other.also,
             self.missing + other.missing,
         )
-
-
-def add_up(parts: Iterable[Totals]) -> Totals | None:
-    """The sum of parts as they come, neighbours in pairs, pairs of pairs and so on: few are held at a time.
-
-    Rounding errors grow with the logarithm of the number of parts; and the order, so the last digit, is that of `scan`
-    on several workers.
-    """
-    stack: list[tuple[int, Totals]] = []
-    for part in parts:
-        level = 0
-        while stack and stack[-1][0] == level:
-            part, level = stack.pop()[1] + part, level + 1
-        stack.append((level, part))
-    if not stack:
-        return None
-    total = stack.pop()[1]
-    while stack:
-        total = stack.pop()[1] + total
-    return total
 
 
 def of_piece(

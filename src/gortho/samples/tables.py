@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .chunks import Chunks, Piece
@@ -25,13 +25,12 @@ INDEX = re.compile(r"$|Unnamed: \d+$|__index_level_\d+__$")  # row numbers that 
 class Table:
     """A table on disk: its header, and pieces of the wanted columns; `total` rows, None where only reading tells.
 
-    Columns of labels are read as their codes; `labels` gives them as they stand, block by block. `head` gives the first
-    rows of all columns as they stand, as a data frame. `elsewhere` says where a name that the header lacks stands.
+    Of the columns, those of labels are read as they stand, all others as numbers. `head` gives the first rows of all
+    columns as they stand, as a data frame. `elsewhere` says where a name that the header lacks stands.
     """
 
     header: list[str]
-    pieces: Callable[[list[str], Mapping[str, Codes]], Sequence[Piece]]
-    labels: Callable[[str], Iterable[Any]]
+    pieces: Callable[[list[str], Collection[str]], Sequence[Piece]]
     head: Callable[[int], Any]
     total: int | None = None
     where: Callable[[int], str] = row_number
@@ -67,15 +66,16 @@ def _chosen(table: Table, wanted: Wanted) -> Chunks:
         twice = [name for name in dict.fromkeys(columns) if columns.count(name) > 1]
         raise DataError(f"columns {listed(twice)} are used more than once: give each to x, y or scalars once")
     picked = {part: tuple(names) for part, names in parts.items() if names}
-    codes = {}
+    codes: dict[str, Codes] = {}
     if not wanted.labels:
         _check_no_labels(table, y_columns)
     if wanted.labels and y_columns:
         if len(y_columns) > 1:
             raise DataError(f"y has {len(y_columns)} columns: classes are one column of labels")
-        codes = {y_columns[0]: Codes.of(table.labels(y_columns[0]))}
+        pieces = table.pieces(y_columns, y_columns)
+        codes = {y_columns[0]: Codes.of(part for piece in pieces for ((_, part),) in piece.read(None))}
     return Chunks(
-        tuple(table.pieces(columns, codes)),
+        tuple(replace(piece, codes=codes) for piece in table.pieces(columns, codes)),
         {part: (len(names),) for part, names in picked.items()},
         tuple(f"column {name!r}" for name in columns),
         table.total,

@@ -7,10 +7,9 @@ import gzip
 import io
 import itertools
 import re
-import sys
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,9 +19,8 @@ from typing import Any, TextIO
 import numpy as np
 
 from . import chunks
-from .chunks import Piece
+from .chunks import Named, Piece
 from .errors import DataError, listed, undamaged
-from .labels import Codes
 from .tables import LOOKED_AT, Table
 
 WHITESPACE = r"\s+"
@@ -44,7 +42,7 @@ class Layout:
     decimal: str
     header: list[str]
     skip: int
-    comments: bool = False  # below the header
+    comments: tuple[int, ...] = ()  # numbers of the lines below it, from 0, that begin with #
 
 
 def text_table(path: Path, decimal: str) -> Table:
@@ -55,11 +53,8 @@ def text_table(path: Path, decimal: str) -> Table:
         below = (number for number, _ in _cells(path, layout.delimiter) if number > layout.skip)
         return f"line {next(itertools.islice(below, row, None))}"
 
-    def pieces(columns: list[str], codes: Mapping[str, Codes]) -> list[Piece]:
-        return [Piece(0, partial(text_blocks, layout, columns, codes), where)]
-
-    def labels(column: str) -> Iterator[Any]:
-        return (frame[column] for frame in _frames(layout, [], None))
+    def pieces(columns: list[str], labels: Collection[str]) -> list[Piece]:
+        return [Piece(0, partial(text_blocks, layout, columns, [*labels]), where)]
 
     def head(rows: int) -> Any:
         import pandas as pd
@@ -76,7 +71,7 @@ def text_table(path: Path, decimal: str) -> Table:
                     return f"; line {number} has it: begin the lines above it with #, or drop them"
         return ""
 
-    return Table(layout.header, pieces, labels, head, None, where, elsewhere=elsewhere)
+    return Table(layout.header, pieces, head, None, where, elsewhere=elsewhere)
 
 
 def count_rows(path: Path, decimal: str) -> int:
@@ -104,64 +99,27 @@ def _layout(path: Path, decimal: str) -> Layout:
             shown = f"its first line holds numbers ({listed(cells)}); put" if cells else "put"
             raise DataError(f"the file has no header: {shown} a line with the names of the columns first")
         skip, cells = comments, named
-    return Layout(path, delimiter, decimal, cells, skip, _has_comments(path))
+    return Layout(path, delimiter, decimal, cells, skip, _comments(path, skip))
 
 
-def _has_comments(path: Path) -> bool:
-    """Whether any line but the first begins with #."""
+def _comments(path: Path, skip: int) -> tuple[int, ...]:
+    """The numbers, from 0, of the lines that begin with #, after so many lines."""
     with _readable(), _open_bytes(path) as file:
-        last = b""
-        while block := file.read(1 << 22):
-            if b"\n#" in last + block:
-                return True
-            last = block[-1:]
-    return False
-
-
-class _Uncommented(io.TextIOBase):
-    """Lines of a file that are no comments, as a file to read from."""
-
-    def __init__(self, lines: Iterator[str]):
-        self.lines, self.left = lines, ""
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int | None = -1) -> str:
-        size = sys.maxsize if size is None or size < 0 else size
-        parts, held = [self.left], len(self.left)
-        while held < size and (line := next(self.lines, "")):
-            if not line.lstrip().startswith("#"):
-                parts.append(line)
-                held += len(line)
-        text = "".join(parts)
-        self.left = text[size:]
-        return text[:size]
-
-
-@contextmanager
-def _below(layout: Layout) -> Iterator[Any]:
-    """What pandas reads, and how many lines of it to skip: the file, or its lines without comments."""
-    if not layout.comments:
-        yield layout.path, layout.skip
-        return
-    with _open_text(layout.path) as file:
-        yield _Uncommented(itertools.islice(file, layout.skip, None)), 0
+        return tuple(
+            number for number, line in enumerate(file) if number >= skip and line.lstrip().startswith(b"#")
+        )
 
 
 def text_blocks(
-    layout: Layout, columns: list[str], codes: Mapping[str, Codes], rows: int | None = None
-) -> Iterator[np.ndarray]:
+    layout: Layout, columns: list[str], labels: list[str], rows: int | None = None
+) -> Iterator[Named]:
     """Columns of a text file below its header, block by block."""
-    explained, numbers = False, [name for name in columns if name not in codes]
+    explained, numbers = False, [name for name in columns if name not in labels]
     for frame in _frames(layout, numbers, rows):
-        block = frame[numbers].to_numpy(np.float64)
-        if not explained and np.isnan(block).any():  # missing cells, or short lines
+        if not explained and frame[numbers].isna().any(axis=None):  # missing cells, or short lines
             _explain(layout, numbers)
             explained = True
-        for place, name in enumerate(columns):
-            block = np.insert(block, place, codes[name](frame[name]), axis=1) if name in codes else block
-        yield block
+        yield [(name, frame[name].to_numpy()) for name in columns]
 
 
 def _frames(layout: Layout, numbers: list[str], rows: int | None) -> Iterator[Any]:
@@ -173,13 +131,12 @@ def _frames(layout: Layout, numbers: list[str], rows: int | None) -> Iterator[An
         with (
             warnings.catch_warnings(),
             _readable(),
-            _below(layout) as (source, skip),
             pd.read_csv(
-                source,
+                layout.path,
                 sep=layout.delimiter,
                 header=None,
                 names=header,
-                skiprows=skip,
+                skiprows=[*range(layout.skip), *layout.comments] if layout.comments else layout.skip,
                 index_col=False,
                 dtype={name: np.float64 if name in numbers else str for name in header},
                 skipinitialspace=True,
@@ -268,19 +225,22 @@ def _explain(layout: Layout, columns: list[str], rows: int | None = None) -> Non
             cell = cells[place]
             if cell.lower() in READABLE or _is_number(cell, layout.decimal):
                 continue
-            fix = "replace it by a number, or drop the line, or the column by drop="
-            if number == 0 and not any(_is_number(cells[p], layout.decimal) for p, _ in wanted):
-                fix = UNITS_ROW
-            if layout.decimal == "," and _is_number(cell):
-                fix = "it has a decimal point: leave out decimal=','"
-            if DECIMAL_COMMA.fullmatch(cell):
-                fix = "it has a decimal comma: say so by decimal=','"
-            if THOUSANDS.fullmatch(cell) or (
-                layout.decimal == "," and re.fullmatch(r"[-+]?\d+\.\d{3}", cell)
-            ):
-                fix = "it has thousands separators: write all numbers without them"
-            if FORTRAN.fullmatch(cell):
-                fix = "it has an exponent of Fortran: write E in place of D in all numbers"
-            elif WITH_UNIT.fullmatch(cell):
-                fix = "it has a unit behind the number: write numbers alone, and units in the header"
+            units = number == 0 and not any(_is_number(cells[p], layout.decimal) for p, _ in wanted)
+            fix = _fix(cell, layout.decimal, units)
             raise DataError(f"line {line}, column {name!r}: {cell!r} is not a number: {fix}")
+
+
+def _fix(cell: str, decimal: str, units: bool) -> str:
+    """What to do about a cell that is no number, or a row of them that may be the units of the columns."""
+    comma = decimal == ","
+    if FORTRAN.fullmatch(cell):
+        return "it has an exponent of Fortran: write E in place of D in all numbers"
+    if WITH_UNIT.fullmatch(cell):
+        return "it has a unit behind the number: write numbers alone, and units in the header"
+    if THOUSANDS.fullmatch(cell) or (comma and re.fullmatch(r"[-+]?\d+\.\d{3}", cell)):
+        return "it has thousands separators: write all numbers without them"
+    if DECIMAL_COMMA.fullmatch(cell):
+        return "it has a decimal comma: say so by decimal=','"
+    if comma and _is_number(cell):
+        return "it has a decimal point: leave out decimal=','"
+    return UNITS_ROW if units else "replace it by a number, or drop the line, or the column by drop="

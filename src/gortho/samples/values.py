@@ -189,9 +189,7 @@ class Samples:
     def in_frame(self, frame: Frame) -> Samples:
         """The same samples in the frame's coordinates: x → Wx, y → ρ(W)y."""
         noise = self.noise
-        if (
-            noise is not None
-        ):  # errors alike in all components: ρ(W) enlarges their squares by this, on the average
+        if noise is not None:  # alike in all components: ρ(W) enlarges their squares by this, on the average
             size = self.rep.size(self.n)
             each = torch.eye(size, dtype=self.y.dtype).reshape(size, *self.rep.shape(self.n))
             noise = noise * (self.values_in(frame, each).square().sum() / size).sqrt()

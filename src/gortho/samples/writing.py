@@ -42,9 +42,9 @@ def write(
     One name for several values stands for name_0, name_1, ... Rows that were not kept are empty, or nan.
     """
     path = check_writable(path)
-    y, more = in_all_rows(y, kept), {name: in_all_rows(values, kept) for name, values in (more or {}).items()}
+    arrays = {name: in_all_rows(values, kept) for name, values in {"y": y, **(more or {})}.items()}
     with whole(path) as place:  # half a file of predictions looks like all of them
-        _write(place, path.suffix.lower(), y, columns, more)
+        _write(place, path.suffix.lower(), arrays, columns)
     return path
 
 
@@ -63,29 +63,25 @@ def in_all_rows(values: np.ndarray, kept: np.ndarray | None) -> np.ndarray:
     return filled
 
 
-def _write(
-    path: Path, suffix: str, y: np.ndarray, columns: Sequence[str], more: Mapping[str, np.ndarray]
-) -> None:
+def _write(path: Path, suffix: str, arrays: dict[str, Any], columns: Sequence[str]) -> None:
     if suffix == ".npz":
-        arrays: dict[str, Any] = {"y": y, **more}
         with path.open("wb") as file:
             np.savez(file, **arrays)
-        return
-    if suffix in (".h5", ".hdf5"):
+    elif suffix in (".h5", ".hdf5"):
         import h5py
 
         with h5py.File(path, "w") as file:
-            file["y"] = y.astype(object) if y.dtype.kind == "U" else y
-            for name, values in more.items():
-                file[name] = values
-        return
-    import pandas as pd
-
-    flat = np.asarray(y).reshape(len(y), -1)
-    if len(columns) == 1 < flat.shape[1]:
-        columns = [f"{columns[0]}_{k}" for k in range(flat.shape[1])]
-    table = pd.DataFrame(flat, columns=list(columns)).assign(**more)
-    if suffix == ".parquet":
-        table.to_parquet(path, index=False)
+            for name, values in arrays.items():
+                file[name] = values.astype(object) if values.dtype.kind == "U" else values
     else:
-        table.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")
+        import pandas as pd
+
+        y = arrays.pop("y")
+        flat = y.reshape(len(y), -1)
+        if len(columns) == 1 < flat.shape[1]:
+            columns = [f"{columns[0]}_{k}" for k in range(flat.shape[1])]
+        table = pd.DataFrame(flat, columns=list(columns)).assign(**arrays)
+        if suffix == ".parquet":
+            table.to_parquet(path, index=False)
+        else:
+            table.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")

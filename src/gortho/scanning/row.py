@@ -1,20 +1,31 @@
-"""One target: read, searched, judged, and told as a row. What goes wrong becomes a row, too."""
+"""One target: read, searched, judged, and told as a row. What goes wrong becomes a row, too.
+
+`Log` is the memory of a scan: rows are added to a file as they come, and what is in it is not searched again. A kill,
+or the power going, costs the targets in work. A last line that was cut off is left out.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import json
+import os
 import time
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from gortho.discovery import Discovery
+from gortho.discovery.large import survey
+from gortho.discovery.page import report_data
+from gortho.report import render
+from gortho.report.words import spoken
+from gortho.runs import summary
 from gortho.scanning.targets import Target
-
-#: Options that say how files are read, and those that say how forms are searched for.
-READING = (
-    "x", "y", "scalars", "points", "output", "scalars_per_point", "decimal", "max_samples", "weight",
-    "y_error", "derivative", "by", "drop", "dropna", "time_budget",
-)  # fmt: skip
-SEARCH = ("errors", "tolerance", "set_like", "names", "settings", "look_for", "axial", "spaces")
+from gortho.stored import plain, restored
+from gortho.surveyed import reading, searched
 
 
 @dataclass(frozen=True)
@@ -73,30 +84,21 @@ def answer(target: Target, key: str, options: dict[str, Any], seed: int, page: b
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of libraries; what matters is in the notices
-            return _answer(target, key, options, seed, page, begun)
+            own = {"x": target.x, "y": target.y, "y_error": target.y_error, "seed": seed}
+            options = options | {
+                k: list(v) if isinstance(v, tuple) else v for k, v in own.items() if v is not None
+            }
+            found = searched(survey(target.file, **reading(options)), options, begun)
+            row = _row(found, target.name, key, time.perf_counter() - begun)
+            return Answered(row, render(report_data(found)) if page else "")
     except Exception as error:  # one bad target must not stop the others
         why = str(error) if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {error}"
         return Answered(Row.failed(target.name, key, why.strip(), time.perf_counter() - begun))
 
 
-def _answer(
-    target: Target, key: str, options: dict[str, Any], seed: int, page: bool, begun: float
-) -> Answered:
-    from gortho.discovery.large import survey
-    from gortho.discovery.page import report_data
-    from gortho.report import render
-    from gortho.report.words import spoken
-    from gortho.runs import summary
-    from gortho.surveyed import searched
-
-    reading = {name: options[name] for name in READING if name in options}
-    own = {"x": target.x, "y": target.y, "y_error": target.y_error}
-    reading |= {name: list(v) if isinstance(v, tuple) else v for name, v in own.items() if v is not None}
-    seen = survey(target.file, seed=seed, **reading)
-    search = {name: options[name] for name in (*SEARCH, "time_budget") if name in options}
-    found = searched(seen, reading | {"seed": seed}, begun, **search)
-    row = Row(
-        target.name,
+def _row(found: Discovery, target: str, key: str, seconds: float) -> Row:
+    return Row(
+        target,
         found.verdict.name,
         found.confidence,
         spoken(str(found.symmetry or "")),
@@ -107,8 +109,66 @@ def _answer(
         samples=found.provenance.samples,
         reason=found.reason,
         key=key,
-        seconds=time.perf_counter() - begun,
+        seconds=seconds,
         formula="" if found.formula is None or found.symmetry is None else str(found.formula),
         answer=summary(found),
     )
-    return Answered(row, render(report_data(found)) if page else "")
+
+
+def digest(path: Path) -> str:
+    """A fingerprint of what is in a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+
+
+def fingerprints(targets: Iterable[Target], options: dict[str, Any], seed: int) -> dict[str, str]:
+    """For each target a fingerprint of its data, of all that was asked, and of the version."""
+    import gortho
+
+    contents: dict[Path, str] = {}
+    keys = {}
+    for target in targets:
+        if target.file not in contents:
+            contents[target.file] = digest(target.file)
+        own = [target.name, target.y, target.x, target.y_error, seed]
+        own += [contents[target.file], gortho.__version__]
+        text = json.dumps([own, options], sort_keys=True, default=_written)
+        keys[target.name] = hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+    return keys
+
+
+def _written(value: Any) -> Any:
+    """What JSON does not know: settings by their fields, reps by their names."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return sorted(map(str, value)) if isinstance(value, set | frozenset) else repr(value)
+
+
+class Log:
+    """Rows in a file of JSON lines."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def rows(self) -> dict[str, Row]:
+        """The latest row of each fingerprint."""
+        found: dict[str, Row] = {}
+        text = self.path.read_text(encoding="utf-8", errors="replace") if self.path.exists() else ""
+        for line in text.splitlines():
+            try:
+                row = restored(json.loads(line), Row)
+            except (json.JSONDecodeError, KeyError, TypeError):
+                continue  # cut off by a kill
+            found[row.key] = row
+        return found
+
+    def add(self, row: Row) -> None:
+        """Add a row; when this returns it is on the disk."""
+        line = json.dumps(plain(row), allow_nan=False) + "\n"
+        with open(self.path, "a+b") as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                line = line if file.read() == b"\n" else "\n" + line
+            file.write(line.encode())
+            file.flush()
+            os.fsync(file.fileno())

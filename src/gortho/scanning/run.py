@@ -6,21 +6,26 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import fields, replace
+from contextlib import closing, nullcontext
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from joblib import cpu_count, parallel_config
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from joblib.parallel import get_active_backend
+
 from gortho import checks
 from gortho.discovery.settings import Settings
+from gortho.discovery.workers import as_done
 from gortho.files import write_text
 from gortho.progress import interruptible
 from gortho.samples.errors import DataError
 from gortho.samples.wanted import Columns
-from gortho.scanning.log import Log, fingerprints
-from gortho.scanning.row import READING, SEARCH, Answered, Row, answer
+from gortho.scanning.row import Answered, Log, Row, answer, fingerprints
 from gortho.scanning.table import Scan
-from gortho.scanning.targets import Target, Targets, targets_of
+from gortho.scanning.targets import Target, targets_of
+from gortho.surveyed import READING, SEARCH
 
 
 def scan(
@@ -80,23 +85,33 @@ def scan(
     before = len(rows)
     pages = _page_names(chosen.all) if reports else {}
     todo = [target for target in chosen.all if target.name not in rows]
+    backend = nullcontext() if client is None else parallel_config(backend="dask", client=client)
     try:
-        with interruptible() as stop, _backend(client):
-            for one in _answers(todo, keys, given, seed, reports, _workers(workers, client)):
-                if stop.asked:  # a search that was cut short is no answer
+        with interruptible() as stop, backend:
+            for one in _answers(todo, keys, _workers(workers, client), given, seed, reports):
+                if stop.is_set():  # a search that was cut short is no answer
                     raise KeyboardInterrupt
                 row = _keep(one, log, folder, pages)
                 rows[row.target] = row
                 if progress is not None:
                     progress(len(rows), len(chosen.all), row)
     finally:
-        told = {"before": before, "files": path.is_dir(), "effort": _effort(settings)}
-        found = _table(rows, chosen, path, folder, **told)
+        found = Scan.of(
+            rows.values(),
+            left_out=chosen.left_out,
+            source=path.name,
+            folder=folder,
+            wanted=len(chosen.all),
+            before=before,
+            files=path.is_dir(),
+            effort=_effort(settings),
+        )
+        found.write()
     return found
 
 
 def _checked(options: dict[str, Any]) -> dict[str, Any]:
-    known = {*READING, *SEARCH} - {"x", "settings"}
+    known = {*READING, *SEARCH} - {"x", "seed", "settings"}
     for name in options:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
@@ -107,23 +122,8 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
 def _workers(workers: int | None, client: Any) -> int:
     if workers is not None:
         return checks.whole(workers, "workers", 1)
-    from joblib import cpu_count
-    from joblib.parallel import get_active_backend
-
     asked = get_active_backend()[1]  # of a joblib.parallel_config around this call
     return -1 if client is not None else cpu_count() if asked in (None, 1) else asked
-
-
-@contextmanager
-def _backend(client: Any) -> Iterator[None]:
-    """A context in which joblib uses the Dask cluster, if there is one."""
-    if client is None:
-        yield
-        return
-    from joblib import parallel_config
-
-    with parallel_config(backend="dask", client=client):
-        yield
 
 
 def _done(
@@ -132,17 +132,14 @@ def _done(
     """The rows of an earlier scan, by target."""
     if log is None or folder is None:
         return {}
+
+    def stays(row: Row) -> bool:
+        if row.verdict == "ERROR":
+            return not retry
+        return not reports or bool(row.report and (folder / row.report).exists())
+
     kept = log.rows()
-    rows = {name: kept[key] for name, key in keys.items() if key in kept}
-    return {
-        name: row
-        for name, row in rows.items()
-        if (
-            not retry
-            if row.verdict == "ERROR"
-            else not reports or (row.report and (folder / row.report).exists())
-        )
-    }
+    return {name: kept[key] for name, key in keys.items() if key in kept and stays(kept[key])}
 
 
 def _page_names(targets: Sequence[Target]) -> dict[str, str]:
@@ -158,18 +155,9 @@ def _page_names(targets: Sequence[Target]) -> dict[str, str]:
 
 
 def _answers(
-    targets: Sequence[Target],
-    keys: dict[str, str],
-    options: dict[str, Any],
-    seed: int,
-    page: bool,
-    workers: int,
+    targets: Sequence[Target], keys: dict[str, str], workers: int, *asked: Any
 ) -> Iterator[Answered]:
     """The answers as they arrive. A worker that dies, for lack of memory for example, does not affect other targets."""
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    from gortho.discovery.workers import as_done
-
     left = {target.name: target for target in targets}
     alone: list[Target] = []
     while left or alone:
@@ -180,7 +168,7 @@ def _answers(
         def arguments(batch: list[Target] = batch, begun: list[str] = begun) -> Iterator[tuple[Any, ...]]:
             for target in batch:
                 begun.append(target.name)
-                yield target, keys[target.name], options, seed, page
+                yield target, keys[target.name], *asked
 
         try:
             with closing(as_done(answer, arguments(), workers)) as answers:
@@ -207,21 +195,8 @@ def _keep(one: Answered, log: Log | None, folder: Path | None, pages: dict[str, 
     return row
 
 
-def _table(rows: dict[str, Row], chosen: Targets, path: Path, folder: Path | None, **told: Any) -> Scan:
-    """The table of the rows so far, written to the folder if there is one."""
-    more = {"left_out": chosen.left_out, "source": path.name, "folder": folder, "wanted": len(chosen.all)}
-    found = Scan.of(rows.values(), **more, **told)
-    found.write()
-    return found
-
-
 def _effort(settings: Settings | None) -> str:
     """The size of each search, in words: what differs from the usual one."""
-    usual = Settings()
-    changed = {
-        field.name: getattr(settings, field.name)
-        for field in fields(usual)
-        if settings is not None and field.name != "workers"
-    }
-    differs = [f"{name}={value}" for name, value in changed.items() if value != getattr(usual, name)]
+    usual, chosen = asdict(Settings()), asdict(settings or Settings())
+    differs = [f"{name}={v}" for name, v in chosen.items() if name != "workers" and v != usual[name]]
     return ", ".join(differs) or "normal"

@@ -120,9 +120,7 @@ class Scan:
 
     def to_csv(self, path: str | Path) -> Path:
         """Write the table as CSV."""
-        path = Path(path)
-        write_whole(path, lambda place: self.table.to_csv(place, index=False))
-        return path
+        return write_whole(path, lambda place: self.table.to_csv(place, index=False))
 
     def to_html(self, path: str | Path) -> Path:
         """Write the table as one self-contained page, to sort and to search (extra ``report``)."""
@@ -130,9 +128,7 @@ class Scan:
             from gortho.report.templates import template
         except ImportError:
             raise ImportError("the page of a scan needs jinja2: pip install 'gortho[report]'") from None
-        path, text = Path(path), template("scan.html").render(found=self)
-        write_text(path, text)
-        return path
+        return write_text(path, template("scan.html").render(found=self))
 
     def _repr_html_(self) -> str:
         return self.table[list(COLUMNS[:7])].to_html(index=False) + f"<p>{self.doubt()}</p>"
