@@ -119,12 +119,9 @@ def head_messages_backward(
     v: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Slopes by W, a and v."""
-    W, d_weight, d_a, d_v = (
-        weight.tolist(),
-        torch.zeros_like(weight),
-        torch.empty_like(a),
-        torch.empty_like(v),
-    )
+    W, d_weight = weight.tolist(), torch.zeros_like(weight)
+    d_a, d_v = torch.empty_like(a), torch.empty_like(v)
+    grad = grad if grad.stride(-1) == 1 else grad.contiguous()
     values, slopes, sums = (t.unflatten(1, (a.shape[1], -1)) for t in (v, d_v, grad))
     for block in blocks(left, right, scales, kept, known=True):
         for head in range(a.shape[1]):
@@ -151,7 +148,9 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
     ctx.save_for_backward(output[1], *inputs[:-1])
 
 
-def _slopes(ctx: Any, grad: Tensor, _: None) -> tuple[Tensor | None, ...]:
+def _slopes(ctx: Any, grad: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
+    if grad is None:
+        return (None,) * 7
     return None, None, None, *head_messages_backward(grad, *ctx.saved_tensors), None
 
 

@@ -49,12 +49,8 @@ def embedding(x: Tensor) -> Tensor:
     It does what asinh does, from functions that processors have in vectorised form.
     """
     x = x.clamp(-LARGEST, LARGEST)  # no overflow in x², also in float32
-    if x.requires_grad:
-        r = (1 + x * x).sqrt()
-        return x / r * (1 + r.log())
-    r = (x * x).add_(1).sqrt_()  # the same in less memory
-    x = x / r
-    return r.log_().add_(1).mul_(x)
+    r = (x * x).add_(1).sqrt_()
+    return r.log().add_(1).mul_(x / r)
 
 
 class Columns(nn.Linear):

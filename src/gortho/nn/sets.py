@@ -216,12 +216,14 @@ class LargeSetCoefficients(SetCoefficients):
 
     def ends_of(self, embedded: Tensor, shape: torch.Size) -> tuple[Tensor, Tensor]:
         """Ends ``(samples, heads, points)`` and values, divided by the number of points: sums become means."""
-        layer = self.ends
-        share = torch.ones_like(layer.bias)
-        share[HEADS:] /= shape[1]
-        ends = torch.addmm((layer.bias * share)[:, None], layer.weight * share[:, None], embedded)
-        a, v = ends.unflatten(1, shape).split([HEADS, len(share) - HEADS])
-        return a.movedim(0, 1), v.movedim(0, 1)
+        sizes = [HEADS, self.ends.out_features - HEADS]
+        weight, bias = (
+            torch.cat([of_a, of_v / shape[1]])
+            for of_a, of_v in (t.split(sizes) for t in (self.ends.weight, self.ends.bias))
+        )
+        ends = torch.addmm(bias[:, None], weight, embedded).unflatten(1, shape)
+        a, v = ends.movedim(0, 1).split(sizes, dim=1)
+        return a, v
 
     def several_legs(self, diagonal: Tensor, factors: list[Tensor], pairs: Iterator[Tensor]) -> Factored:
         return Factored(diagonal, tuple(factor.movedim(0, 1) for factor in factors))
