@@ -4,7 +4,7 @@ For points with products g_ij, ends a_i and values v_i the message sum is
 
     r_i = Σ_j silu(Σ_k f_k(g_ij) W_k + a_i + a_j) · v_j,     f_k(g) = sign(g) log(1 + |g|/s_k),
 
-over the real points j. So nothing of size N² is stored or mixed beyond it, and `gortho.nn.kernels` has it as one
+over the real points j. So nothing of size N² is mixed beyond it or need be kept, and `gortho.nn.kernels` has it as one
 kernel for CUDA. With logarithmic f_k the three terms make angles of products: log ⟨x_i, x_j⟩ − log ⟨x_i, P⟩ −
 log ⟨x_j, P⟩. Where several values share one a and one W, a head, they cost little on a CPU (`head_messages`).
 """

@@ -5,7 +5,7 @@ Three levels see each other: pairs (functions of ⟨x_i, x_j⟩, few channels si
 Inside, channels come first and samples last, ``(channels, k, samples)``; see `gortho.nn.invariants`.
 
 Of many points pairs are met in the message sums of `gortho.nn.pairs` alone, and coefficients of several legs stay
-products of coefficients of points: nothing of size k² is trained, kept or laid out.
+products of coefficients of points: nothing of size k² is trained or laid out.
 """
 
 from __future__ import annotations
