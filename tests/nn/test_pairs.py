@@ -25,15 +25,43 @@ def with_slopes(x, inputs, direct=None):
     return [r, *torch.autograd.grad(r, inputs, normal(*r.shape, seed=4))]
 
 
+@pytest.mark.parametrize("kept", [0, 1 << 23])
 @pytest.mark.parametrize("points, block", [(7, 1 << 18), (7, 100), (40, 1 << 12)])
-def test_blocks_make_what_plain_torch_makes(monkeypatch, points, block):
+def test_blocks_make_what_plain_torch_makes(monkeypatch, points, block, kept):
     x, inputs = given(points)
     monkeypatch.setattr(blocks, "BLOCK", block)
+    monkeypatch.setattr(blocks, "KEPT", kept)
     assert blocks.usable(x, x, *inputs)
     found = with_slopes(x, inputs)
     monkeypatch.setattr(blocks, "usable", lambda *tensors: False)
     for a, b in zip(found, with_slopes(x, inputs)):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("kept", [0, 1 << 23])
+def test_slopes_of_blocks_are_those_of_differences(monkeypatch, kept):
+    x, inputs = given(5)
+    monkeypatch.setattr(blocks, "KEPT", kept)
+    assert torch.autograd.gradcheck(lambda *t: pairs.head_messages(x, x, SCALES, *t), inputs)
+
+
+def test_products_are_kept_only_for_a_way_back(monkeypatch):
+    x, inputs = given(7)
+    kept = []
+
+    def asked(*given):
+        kept.append(given[-1])
+        return whole(*given)
+
+    whole = blocks.head_messages
+    monkeypatch.setattr(blocks, "head_messages", asked)
+    pairs.head_messages(x, x, SCALES, *inputs)
+    pairs.head_messages(x, x, SCALES, *(t.detach() for t in inputs))
+    with torch.no_grad():
+        pairs.head_messages(x, x, SCALES, *inputs)
+    monkeypatch.setattr(blocks, "KEPT", 2 * 9 * 7**2)
+    pairs.head_messages(x, x, SCALES, *inputs)
+    assert kept == [True, False, False, False]
 
 
 def test_a_head_is_the_same_message_for_all_its_values():

@@ -49,8 +49,8 @@ def embedding(x: Tensor) -> Tensor:
     It does what asinh does, from functions that processors have in vectorised form.
     """
     x = x.clamp(-LARGEST, LARGEST)  # no overflow in x², also in float32
-    r = (1 + x * x).sqrt()
-    return x / r * (1 + r.log())
+    r = (x * x).add_(1).sqrt_()
+    return r.log().add_(1).mul_(x / r)
 
 
 class Columns(nn.Linear):
@@ -85,17 +85,12 @@ class Products(nn.Module):
 class Quadratics(nn.Module):
     """f ↦ f_i f_j for i ≤ j, on ``(features, samples)``."""
 
-    first: Tensor
-    second: Tensor
-
     def __init__(self, features: int):
         super().__init__()
-        first, second = torch.triu_indices(features, features)
-        self.register_buffer("first", first, persistent=False)
-        self.register_buffer("second", second, persistent=False)
+        self.features = features
 
     def forward(self, f: Tensor) -> Tensor:
-        return f[self.first] * f[self.second]
+        return torch.cat([f[i] * f[i:] for i in range(self.features)])
 
 
 class Readout(nn.Module):

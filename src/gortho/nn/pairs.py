@@ -4,7 +4,7 @@ For points with products g_ij, ends a_i and values v_i the message sum is
 
     r_i = Σ_j silu(Σ_k f_k(g_ij) W_k + a_i + a_j) · v_j,     f_k(g) = sign(g) log(1 + |g|/s_k),
 
-over the real points j. So nothing of size N² is stored or mixed beyond it, and `gortho.nn.kernels` has it as one
+over the real points j. So nothing of size N² is mixed beyond it or need be kept, and `gortho.nn.kernels` has it as one
 kernel for CUDA. With logarithmic f_k the three terms make angles of products: log ⟨x_i, x_j⟩ − log ⟨x_i, P⟩ −
 log ⟨x_j, P⟩. Where several values share one a and one W, a head, they cost little on a CPU (`head_messages`).
 """
@@ -47,7 +47,9 @@ def products(
 
 def mapped(x: Tensor, M: Tensor) -> Tensor:
     """M x, never in the reduced precision that matrix products on GPUs may be switched to."""
-    return x @ M.mT if x.device.type == "cpu" else (x[..., None, :] * M).sum(-1)
+    if x.device.type == "cpu":  # components first in memory: long rows are quicker
+        return (M @ x.flatten(0, -2).mT).mT.unflatten(0, x.shape[:-1])
+    return (x[..., None, :] * M).sum(-1)
 
 
 def sides(form: FixedForm | LearnableForm, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -113,7 +115,7 @@ def head_messages(
         real = v.new_ones(v.shape[0], v.shape[2])
         return messages(left, right, scales, weight.repeat_interleave(each, dim=1), ends, real, True).mT
     if blocks.usable(left, right, weight, a, v):
-        return blocks.head_messages(left, right, scales, weight, a.contiguous(), v.contiguous())
+        return blocks.messages(left, right, scales, weight, a, v)
     g = products(left, right)
     embedded = [embed(g, s)[..., 0] for s in scales.split(1)]
     found = []

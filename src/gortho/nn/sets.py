@@ -5,7 +5,7 @@ Three levels see each other: pairs (functions of ⟨x_i, x_j⟩, few channels si
 Inside, channels come first and samples last, ``(channels, k, samples)``; see `gortho.nn.invariants`.
 
 Of many points pairs are met in the message sums of `gortho.nn.pairs` alone, and coefficients of several legs stay
-products of coefficients of points: nothing of size k² is trained, kept or laid out.
+products of coefficients of points: nothing of size k² is trained or laid out.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class SetCoefficients(nn.Module):
         """Coefficients from features of points, what they hear from their pairs, and terms of pairs themselves."""
         flat, shape, axis = f.flatten(1), f.shape[1:], self.axis
         flat_products = self.products(flat)
-        means = [embedded.unflatten(1, shape).mean(axis), row.mean(axis)]
+        means = [embedded.unflatten(1, shape).mean(axis), row.sum(axis) / shape[axis - 1]]
         scalars = [] if sample_scalars is None else [sample_scalars.mT]
         w = self.whole_in(torch.cat([*means, *map(embedding, scalars)]))
         for layer in self.whole_up:  # w ← w + silu(Uw)·Vw
@@ -207,13 +207,23 @@ class LargeSetCoefficients(SetCoefficients):
         self, both: tuple[Tensor, Tensor], point_scalars: Tensor | None, sample_scalars: Tensor | None
     ) -> list[list[Tensor | Factored]]:
         left, right = both
-        own, mean = (left * right).sum(-1), (left @ right.mean(1)[:, :, None])[..., 0]
+        own, mean = (left * right).sum(-1), (left * right.mean(1, keepdim=True)).sum(-1)
         f = _features(own, mean, None if point_scalars is None else point_scalars.movedim(-1, 0))
         embedded = embedding(f.flatten(1))
-        ends = self.ends(embedded).unflatten(1, own.shape).movedim(0, 1)
-        a, v = ends[:, :HEADS], ends[:, HEADS:] / own.shape[1]
+        a, v = self.ends_of(embedded, own.shape)
         row = head_messages(left, right, self.scales, self.pair_weight, a, v).movedim(0, 1)
         return self.read(f, embedded, row, sample_scalars, iter(()))
+
+    def ends_of(self, embedded: Tensor, shape: torch.Size) -> tuple[Tensor, Tensor]:
+        """Ends ``(samples, heads, points)`` and values, divided by the number of points: sums become means."""
+        sizes = [HEADS, self.ends.out_features - HEADS]
+        weight, bias = (
+            torch.cat([of_a, of_v / shape[1]])
+            for of_a, of_v in (t.split(sizes) for t in (self.ends.weight, self.ends.bias))
+        )
+        ends = torch.addmm(bias[:, None], weight, embedded).unflatten(1, shape)
+        a, v = ends.movedim(0, 1).split(sizes, dim=1)
+        return a, v
 
     def several_legs(self, diagonal: Tensor, factors: list[Tensor], pairs: Iterator[Tensor]) -> Factored:
         return Factored(diagonal, tuple(factor.movedim(0, 1) for factor in factors))
