@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.bent import bent_p
-from gortho.discovery.classes import frequencies, log_losses
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import Noise
 from gortho.discovery.evidence import Evidence
@@ -25,12 +24,12 @@ from gortho.discovery.sandwich import draws
 from gortho.discovery.search import Search
 from gortho.discovery.settling import settling
 from gortho.discovery.spreads import certificate, given_errors, spread
-from gortho.discovery.targets import Errors
 from gortho.discovery.twins import Comparison, Model
 from gortho.discovery.verdict import TOLERANCE, Verdict, confidence, judge, percent
 from gortho.discovery.violation import Violation, violation
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
+from gortho.objectives import LABELS, RELATIVE, Errors
 from gortho.report.data import Peer
 from gortho.report.words import spoken
 from gortho.samples.errors import numbered
@@ -45,7 +44,7 @@ OUTLIERS = (
     "Look first at the few samples that the note names: outliers make most of the error. Drop what is wrong, or say by "
     "y_error or sample_weight how much they count."
 )
-RELATIVE = "in the fits, in the verdict and for the formula, but not in the lines on held-out errors"
+IN_FITS = "in the fits, in the verdict and for the formula, but not in the lines on held-out errors"
 INTERRUPTED = (
     "The search was interrupted: this is the best form so far, and the evidence is not complete.",
     "Run it again and let it finish, or with a time budget, at which it ends by itself.",
@@ -90,7 +89,9 @@ def answer(
         *ruling,
         repr(samples.rep),
         samples.names,
-        provenance(samples, seed, clock, found.errors, None if fitted is None else fitted.kind, tolerance),
+        provenance(
+            samples, seed, clock, found.objective.errors, None if fitted is None else fitted.kind, tolerance
+        ),
         candidate=candidate,
         entry_errors=entry,
         eigenvalue_errors=eigen,
@@ -132,10 +133,10 @@ def _ruling(
 def _how_errors_count(samples: Samples, posed: Posed, found: Search) -> list[str]:
     """Words on weights, and on errors that are relative by choice of the search."""
     notices = [] if samples.weights is None else [WEIGHTED]
-    if found.wins is not None and found.errors is Errors.RELATIVE:
+    if found.wins is not None and found.objective == RELATIVE:
         notices.append(
             f"relative errors give the better form (on {100 * found.wins:.0f} % of the validation samples): errors are "
-            f"weighted by the size of the targets, {RELATIVE if posed.spans_decades else 'in the search'}"
+            f"weighted by the size of the targets, {IN_FITS if posed.spans_decades else 'in the search'}"
         )
     return notices
 
@@ -147,10 +148,10 @@ def _draws(posed: Posed, form: FoundForm, fitted: Fitted | None, seed: int) -> T
     if form.law is fitted and fitted.kind is Kind.FORMULA:  # what it leaves is rounding
         return None
     short = fitted.kind is Kind.POLYNOMIAL
-    parts = posed.weighted(form.search.errors) if short else posed.parts
+    parts = posed.weighted(form.search.objective) if short else posed.parts
     degree = fitted.options["degree"] if short else None
     few = [s.rows(slice(0, SEARCH_SAMPLES)) for s in parts[:2]]
-    return draws(few[0], few[1], fitted.form.matrix, form.search.errors, seed, degree)
+    return draws(few[0], few[1], fitted.form.matrix, form.search.objective, seed, degree)
 
 
 def gathered(
@@ -173,7 +174,7 @@ def gathered(
         signature_votes=0.0 if around is None else around.signature_votes,
         weakest_eigenvalue=0.0 if around is None else around.weakest_eigenvalue,
         zero_directions=zero,
-        bent=None if form.law or zero == len(A) - 1 else bent_p(everyone, A, found.errors, seed),
+        bent=None if form.law or zero == len(A) - 1 else bent_p(everyone, A, found.objective, seed),
         spectral_gap=None if spectral is None else spectral.gap,
         classes=len(posed.classes),
         **c.evidence(),
@@ -258,10 +259,10 @@ def _losses(posed: Posed, c: Comparison, form: QuadraticForm) -> tuple[tuple[Pee
     """Log losses, and the predictor's probabilities."""
     test, train = posed.given.held_out, posed.given.train
     share = 1.0 if test.weights is None else 1 / float(test.weights.mean())
-    chance = share * log_losses(frequencies(train).log().expand(len(test), -1), test).mean()
+    chance = share * LABELS.deviations(test, train).mean()
     rows = []
     for model, name, note in _models(c, form):
-        loss = share * float(log_losses(model.held_out, test).mean())
+        loss = share * float(LABELS.losses(model.held_out, test).mean())
         rows.append(Peer(name, loss, loss / float(chance), model.parameters, note))
     return tuple(rows), c.own.held_out.exp()
 

@@ -18,8 +18,8 @@ from gortho.discovery.projection import LEAST_DAMPING, Projection, Solve
 from gortho.forms import QuadraticForm
 from gortho.formulas.network import FormulaCoefficients
 from gortho.nn.exact import EquivariantNet
-from gortho.nn.invariants import Committee
 from gortho.nn.process import ProcessCoefficients
+from gortho.objectives import Objective
 from gortho.reps import Rep, as_rep
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
@@ -45,8 +45,8 @@ NETWORK_FROM = 1e-3
 PASSES = 25
 #: Second-order steps of a final fit to 2,000 samples.
 POLISH = 25
-#: A committee whose members miss new samples by more than this factor is worse than the one predictor before it.
-MISSES = 4.0
+#: Samples in a step of a network of any loss, decay of its weights, passes without gain before it ends.
+BATCH, DECAY, PATIENCE = 128, 1.0, 40
 
 
 class Kind(enum.StrEnum):
@@ -112,6 +112,22 @@ def fit_network(
     batch_size = min(256, max(16, samples // 6))
     epochs = max(5, min(PASSES, steps // 10), math.ceil(steps * batch_size / samples))
     polish = max(10, int(POLISH * min(2.0, max(0.5, 2_000 / samples))))
+    options = {"batch_size": batch_size, "lr": lr, "calibrate": calibrate, "convex": False}
+    return _timed(net, train, validation, epochs, polish, seed, clock, progress, **options)
+
+
+def _timed(
+    net: EquivariantNet,
+    train: Samples,
+    validation: Samples,
+    epochs: int,
+    polish: int,
+    seed: int,
+    clock: Clock,
+    progress: Callable[[float], None],
+    **options: Any,
+) -> History:
+    """A fit that ends when its time is over, and then says how much was missing."""
     asked, first = 0, math.nan
 
     def stop() -> bool:  # asked after each epoch and each second-order step
@@ -120,8 +136,7 @@ def fit_network(
         first = (
             time.perf_counter() if asked == 1 else first
         )  # the first epoch takes longer, and tells nothing
-        done = min(1.0, asked / (epochs + polish))
-        progress(done)
+        progress(min(1.0, asked / (epochs + polish)))
         if over := asked > 1 and clock.over():
             each = (time.perf_counter() - first) / (asked - 1)
             clock.seconds_missing += each * max(0, epochs + polish - asked)
@@ -132,20 +147,18 @@ def fit_network(
         train,
         validation=validation,
         epochs=epochs,
-        batch_size=batch_size,
-        lr=lr,
         polish=polish,
         seed=seed,
-        calibrate=calibrate,
-        convex=False,
         progress=False,
         stop=stop,
+        **options,
     )
 
 
 def final_predictor(
     form: QuadraticForm,
     parts: Parts,
+    objective: Objective,
     *,
     steps: int,
     seed: int,
@@ -155,7 +168,10 @@ def final_predictor(
     """The best of a short polynomial, linear features and a network around the form, on validation data.
 
     The simplest comes first: a later one must be clearly better. A polynomial moves the form to where it suits it best.
+    Where the loss is not a square, only a network makes it small.
     """
+    if not objective.least_squares:
+        return network_by_loss(form, parts, objective, steps, seed, clock, progress)
     train, held = parts.train, parts.validation
     best = polynomial(form, parts, seed)
     progress(0.2)
@@ -175,6 +191,32 @@ def final_predictor(
     if best is None or not _as_good(best.network, net, held):
         return Fitted(form, net, Kind.NETWORK, options, history.how)
     return replace(best, ended=history.how)
+
+
+def network_by_loss(
+    form: QuadraticForm,
+    parts: Parts,
+    objective: Objective,
+    steps: int,
+    seed: int,
+    clock: Clock,
+    progress: Callable[[float], None],
+) -> Fitted:
+    """A small network around the form, whose training makes the loss of an objective small."""
+    train = parts.train
+    options = {**train.network_options(), "width": 32, "depth": 2, "seed": seed}
+    net = build_network(form, train.rep, options)
+    batch_size = min(BATCH, max(16, len(train) // 6))
+    epochs = max(10, math.ceil(3 * steps * batch_size / len(train)))
+    how = {
+        "loss": objective,
+        "batch_size": batch_size,
+        "lr": 5e-3,
+        "weight_decay": DECAY,
+        "patience": PATIENCE,
+    }
+    history = _timed(net, train, parts.validation, epochs, 0, seed, clock, progress, **how)
+    return Fitted(form, net, Kind.NETWORK, options, history.how)
 
 
 def exact_law(form: QuadraticForm, parts: Parts, seed: int) -> Fitted | None:
@@ -284,42 +326,3 @@ def _as_good(simple: EquivariantNet, net: EquivariantNet, held: Samples) -> bool
     """Whether the network is not clearly better than the simple one, on the same validation samples."""
     errors = [squared_errors(predict(n, *held.inputs), held) for n in (net, simple)]
     return paired_p(*errors) > CLEARLY
-
-
-def committee(
-    fitted: Fitted,
-    parts: Parts,
-    *,
-    members: int,
-    steps: int,
-    seed: int,
-    clock: Clock,
-    progress: Callable[[float], None],
-) -> Fitted:
-    """Several fits to all samples, each with another part for validation, and the mean of them as one predictor.
-
-    The held-out errors stay those of the single predictor, which had seen none of these samples. It stays itself where
-    members miss their own validation samples by clearly more. A linear combination needs no mean: it is solved again.
-    """
-    data = Samples.cat(parts)
-    if fitted.kind is Kind.LINEAR:
-        return linear_predictor(fitted.form, data, fitted.options["seed"])
-    order = torch.randperm(len(data), generator=torch.Generator().manual_seed(seed))
-    options = {**fitted.options, "members": members}
-    whole = build_network(fitted.form, data.rep, options)
-    whole.calibrate(data.x, data.y, *data.scalars)
-    assert isinstance(whole.coefficients, Committee)
-    units = dict(whole.named_buffers(recurse=False))
-    missed = 0.0
-    for k in range(members):
-        held = torch.zeros(len(data), dtype=torch.bool)
-        held[order[k::members]] = True
-        net = build_network(fitted.form, data.rep, {**fitted.options, "seed": fitted.options["seed"] + 1 + k})
-        net.float().load_state_dict(units, strict=False)
-        fit_network(net, data.rows(~held), data.rows(held), steps, 5e-3, seed + k, clock, calibrate=False)
-        whole.coefficients.members[k].load_state_dict(net.coefficients.state_dict())
-        missed += mean_error(net, data.rows(held)) / members
-        progress((k + 1) / members)
-    if missed > MISSES * mean_error(fitted.network, parts.held_out):
-        return fitted
-    return Fitted(fitted.form, whole, Kind.COMMITTEE, options)
