@@ -5,12 +5,12 @@ from helpers import normal
 
 from gortho import QuadraticForm
 from gortho.discovery.clock import Clock
-from gortho.discovery.committee import committee
 from gortho.discovery.predictor import (
     Fitted,
     Kind,
     Parts,
     build_network,
+    committee,
     fit_network,
     linear_predictor,
     mean_error,

@@ -176,18 +176,18 @@ def test_fit_takes_a_new_objective():
 @pytest.mark.parametrize("broken", [False, True])
 def test_all_stages_take_a_new_objective(broken):
     """Counts, whose rates depend on a form, or on a direction, too: the form is found, and contradicted where it is."""
-    x = normal(3_000, 1, 3)
+    x = normal(2_000, 1, 3)
     form = QuadraticForm.random(1, 2, condition=3.0, seed=2)
     q = form(x[:, 0])
     rate = (1.5 * torch.tanh(q / q.std()) + 1 + 0.8 * broken * x[:, 0, 0]).exp()
     samples = Samples(x, torch.poisson(rate, generator=torch.Generator().manual_seed(1)))
     posed, clock, objective = Posed.of(samples, 0), Clock(), Counts()
-    settings = Settings(starts=8, generations=2, refits=2)
+    settings = Settings(starts=8, generations=1, refits=2)
     found = find_form(posed, (objective,), settings=settings, seed=0, clock=clock)
     assert found.search.objective == objective and len(found.refits) == 3
-    assert broken or posed.out(found.A).algebra_distance(form) < 0.1
+    assert broken or posed.out(found.A).algebra_distance(form) < 0.15
     parts = posed.weighted(objective)
-    how = {"steps": 100, "seed": 0, "clock": clock, "progress": lambda share: None}
+    how = {"steps": 60, "seed": 0, "clock": clock, "progress": lambda share: None}
     fitted = final_predictor(QuadraticForm(found.A), parts, objective, **how)
     seen = compare(fitted, parts, objective, posed, **how)
     assert seen.everyone.unexplained < 0.9 and contradicted(seen.everyone) is broken

@@ -20,7 +20,6 @@ from gortho import checks
 from gortho.discovery.answer import answer, provenance
 from gortho.discovery.bundles import bundled
 from gortho.discovery.clock import SHARES, SHARES_BEFORE_PARITY, Clock, too_small
-from gortho.discovery.committee import committee
 from gortho.discovery.defect import noise_of
 from gortho.discovery.find import FoundForm, find_form
 from gortho.discovery.hints import GRADIENT, VOLUME, looks_like_a_gradient, looks_like_a_volume
@@ -28,7 +27,7 @@ from gortho.discovery.large import Survey, allowed
 from gortho.discovery.law import with_formula
 from gortho.discovery.outliers import SEARCHES, outlier_notices, outliers, with_ruling, without_outliers
 from gortho.discovery.posed import Posed
-from gortho.discovery.predictor import Fitted, Kind, Parts, final_predictor, with_validation
+from gortho.discovery.predictor import Fitted, Kind, Parts, committee, final_predictor, with_validation
 from gortho.discovery.result import Discovery, with_reach
 from gortho.discovery.search import Interrupted, as_good
 from gortho.discovery.settings import Settings

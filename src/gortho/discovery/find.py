@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,7 +16,7 @@ from gortho.discovery.models import coordinates
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Parts, exact_law
 from gortho.discovery.refits import refit
-from gortho.discovery.search import Interrupted, Search, search
+from gortho.discovery.search import Interrupted, Progress, Search, search
 from gortho.discovery.settings import Settings
 from gortho.discovery.spectral import SpectralForm, spectral_form
 from gortho.discovery.starts import (
@@ -86,7 +88,7 @@ def find_form(
             objectives=objectives,
             seed=seed,
             clock=clock,
-            progress=lambda share, A: progress("search", share, A),
+            progress=partial(progress, "search"),
         )
     if not found.objective.least_squares:
         return _most_likely(posed, found, spectral, settings, seed, clock, progress)
@@ -94,15 +96,8 @@ def find_form(
         with clock.stage("refits"):
             law = exact_law(QuadraticForm(found.A), posed.parts, seed)
             found, law = _by_law(found, law, posed.parts, seed)
-            matrices = refit(
-                Samples.cat([train, validation]),
-                found if law is None else replace(found, A=law.form.matrix, objective=ABSOLUTE),
-                settings=settings,
-                seed=seed,
-                clock=clock,
-                progress=lambda share, A: progress("refits", share, A),
-                degree=None if law is None else law.options["degree"],
-            )
+            shown = partial(progress, "refits")
+            matrices = _refits(Samples.cat([train, validation]), found, law, settings, seed, clock, shown)
     except KeyboardInterrupt:
         raise Interrupted(found) from None
     A = found.A if law is None else law.form.matrix
@@ -138,9 +133,7 @@ def _most_likely(
     try:
         with clock.stage("refits"):
             likely = most_likely(whole, found)
-            matrices = likelihood_refits(
-                whole, likely, settings.refits, seed, lambda share, A: progress("refits", share, A)
-            )
+            matrices = likelihood_refits(whole, likely, settings.refits, seed, partial(progress, "refits"))
     except KeyboardInterrupt:
         raise Interrupted(found) from None
     return FoundForm(likely, likely.A, matrices, None, spectral)
@@ -150,16 +143,25 @@ def refits_of(
     fitted: Fitted, posed: Posed, found: Search, settings: Settings, seed: int, clock: Clock
 ) -> Tensor:
     """Refits of a form with its polynomial."""
-    p = posed.weighted(found.objective)
-    return refit(
-        Samples.cat([p.train, p.validation]).rows(slice(0, SEARCH_SAMPLES)),
-        replace(found, A=fitted.form.matrix, objective=ABSOLUTE),
-        settings=settings,
-        seed=seed,
-        clock=clock,
-        progress=lambda share, A: None,
-        degree=fitted.options["degree"],
-    )
+    samples = Samples.cat(posed.weighted(found.objective)[:2]).rows(slice(0, SEARCH_SAMPLES))
+    return _refits(samples, found, fitted, settings, seed, clock, lambda share, A: None)
+
+
+def _refits(
+    samples: Samples,
+    found: Search,
+    law: Fitted | None,
+    settings: Settings,
+    seed: int,
+    clock: Clock,
+    progress: Progress,
+) -> Tensor:
+    """Refits of the form by the search's family, or by the polynomial that the law is."""
+    common: dict[str, Any] = {"settings": settings, "seed": seed, "clock": clock, "progress": progress}
+    if law is not None:
+        found = replace(found, A=law.form.matrix, objective=ABSOLUTE)
+        common["degree"] = law.options["degree"]
+    return refit(samples, found, **common)
 
 
 def _starts(

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
 from torch import Tensor
 
 from gortho.discovery.refits import align_signs
 from gortho.discovery.search import Restart, Search
 from gortho.discovery.spectral import entries_of, of_entries
 from gortho.objectives import Objective
+from gortho.objectives.learners import minimised
 from gortho.objectives.objective import weighted_mean
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
@@ -76,26 +76,17 @@ class ShortModel:
         start = entries_of(A)
         count, columns, outputs = len(start), self.features(A).shape[1], y[0].numel() - gauge
 
-        def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
-            v = torch.tensor(values, requires_grad=True)
+        def loss(v: Tensor) -> Tensor:
             B = of_entries(v[:count], n)
             size = torch.linalg.matrix_norm(B) / n**0.5
             c = v[count:].reshape(columns, outputs)
             output = torch.nn.functional.pad(self.features(B / size) @ c, (gauge, 0)).reshape(y.shape)
             data = weighted_mean(self.objective.each(output, y), self.samples.weights)
             # The size is a gauge (M2).
-            total = data + PENALTY * c.square().mean() + PENALTY * (size - 1).square()
-            (slope,) = torch.autograd.grad(total, v)
-            return float(total.detach()), slope.numpy()
+            return data + PENALTY * c.square().mean() + PENALTY * (size - 1).square()
 
-        found = minimize(
-            loss,
-            np.concatenate([start.numpy(), np.zeros(columns * outputs)]),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": STEPS},
-        )
-        return unit_form(of_entries(torch.tensor(found.x[:count]), n)), float(found.fun)
+        found, least = minimised(loss, torch.cat([start, start.new_zeros(columns * outputs)]), STEPS)
+        return unit_form(of_entries(found[:count], n)), least
 
 
 def _invariants(A: Tensor, samples: Samples) -> Tensor:

@@ -18,6 +18,7 @@ from gortho.discovery.projection import LEAST_DAMPING, Projection, Solve
 from gortho.forms import QuadraticForm
 from gortho.formulas.network import FormulaCoefficients
 from gortho.nn.exact import EquivariantNet
+from gortho.nn.invariants import Committee
 from gortho.nn.process import ProcessCoefficients
 from gortho.objectives import Objective
 from gortho.reps import Rep, as_rep
@@ -47,6 +48,8 @@ PASSES = 25
 POLISH = 25
 #: Samples in a step of a network of any loss, decay of its weights, passes without gain before it ends.
 BATCH, DECAY, PATIENCE = 128, 1.0, 40
+#: A committee whose members miss new samples by more than this factor is worse than the one predictor before it.
+MISSES = 4.0
 
 
 class Kind(enum.StrEnum):
@@ -104,55 +107,32 @@ def fit_network(
     lr: float,
     seed: int,
     clock: Clock,
-    calibrate: bool = True,
     progress: Callable[[float], None] = lambda share: None,
+    **how: Any,
 ) -> History:
-    """A final fit: steps of Adam, all of them since the cosine pays at its end, then second-order steps."""
+    """A final fit: steps of Adam, all of them since the cosine pays at its end, then second-order steps.
+
+    ``how`` are arguments of `fit` for what shall be otherwise.
+    """
     samples = len(train)
     batch_size = min(256, max(16, samples // 6))
     epochs = max(5, min(PASSES, steps // 10), math.ceil(steps * batch_size / samples))
     polish = max(10, int(POLISH * min(2.0, max(0.5, 2_000 / samples))))
-    options = {"batch_size": batch_size, "lr": lr, "calibrate": calibrate, "convex": False}
-    return _timed(net, train, validation, epochs, polish, seed, clock, progress, **options)
-
-
-def _timed(
-    net: EquivariantNet,
-    train: Samples,
-    validation: Samples,
-    epochs: int,
-    polish: int,
-    seed: int,
-    clock: Clock,
-    progress: Callable[[float], None],
-    **options: Any,
-) -> History:
-    """A fit that ends when its time is over, and then says how much was missing."""
-    asked, first = 0, math.nan
+    how = {"batch_size": batch_size, "epochs": epochs, "polish": polish, "convex": False} | how
+    whole, asked, first = how["epochs"] + how["polish"], 0, math.nan
 
     def stop() -> bool:  # asked after each epoch and each second-order step
         nonlocal asked, first
         asked += 1
-        first = (
-            time.perf_counter() if asked == 1 else first
-        )  # the first epoch takes longer, and tells nothing
-        progress(min(1.0, asked / (epochs + polish)))
+        if asked == 1:  # the first epoch takes longer, and tells nothing
+            first = time.perf_counter()
+        progress(min(1.0, asked / whole))
         if over := asked > 1 and clock.over():
             each = (time.perf_counter() - first) / (asked - 1)
-            clock.seconds_missing += each * max(0, epochs + polish - asked)
+            clock.seconds_missing += each * max(0, whole - asked)
         return over
 
-    return fit(
-        net,
-        train,
-        validation=validation,
-        epochs=epochs,
-        polish=polish,
-        seed=seed,
-        progress=False,
-        stop=stop,
-        **options,
-    )
+    return fit(net, train, validation=validation, lr=lr, seed=seed, progress=False, stop=stop, **how)
 
 
 def final_predictor(
@@ -208,14 +188,9 @@ def network_by_loss(
     net = build_network(form, train.rep, options)
     batch_size = min(BATCH, max(16, len(train) // 6))
     epochs = max(10, math.ceil(3 * steps * batch_size / len(train)))
-    how = {
-        "loss": objective,
-        "batch_size": batch_size,
-        "lr": 5e-3,
-        "weight_decay": DECAY,
-        "patience": PATIENCE,
-    }
-    history = _timed(net, train, parts.validation, epochs, 0, seed, clock, progress, **how)
+    how: dict[str, Any] = {"batch_size": batch_size, "epochs": epochs, "polish": 0, "convex": True}
+    how |= {"loss": objective, "weight_decay": DECAY, "patience": PATIENCE}
+    history = fit_network(net, train, parts.validation, steps, 5e-3, seed, clock, progress, **how)
     return Fitted(form, net, Kind.NETWORK, options, history.how)
 
 
@@ -326,3 +301,42 @@ def _as_good(simple: EquivariantNet, net: EquivariantNet, held: Samples) -> bool
     """Whether the network is not clearly better than the simple one, on the same validation samples."""
     errors = [squared_errors(predict(n, *held.inputs), held) for n in (net, simple)]
     return paired_p(*errors) > CLEARLY
+
+
+def committee(
+    fitted: Fitted,
+    parts: Parts,
+    *,
+    members: int,
+    steps: int,
+    seed: int,
+    clock: Clock,
+    progress: Callable[[float], None],
+) -> Fitted:
+    """Several fits to all samples, each with another part for validation, and the mean of them as one predictor.
+
+    The held-out errors stay those of the single predictor, which had seen none of these samples. It stays itself where
+    members miss their own validation samples by clearly more. A linear combination needs no mean: it is solved again.
+    """
+    data = Samples.cat(parts)
+    if fitted.kind is Kind.LINEAR:
+        return linear_predictor(fitted.form, data, fitted.options["seed"])
+    order = torch.randperm(len(data), generator=torch.Generator().manual_seed(seed))
+    options = {**fitted.options, "members": members}
+    whole = build_network(fitted.form, data.rep, options)
+    whole.calibrate(data.x, data.y, *data.scalars)
+    assert isinstance(whole.coefficients, Committee)
+    units = dict(whole.named_buffers(recurse=False))
+    missed = 0.0
+    for k in range(members):
+        held = torch.zeros(len(data), dtype=torch.bool)
+        held[order[k::members]] = True
+        net = build_network(fitted.form, data.rep, {**fitted.options, "seed": fitted.options["seed"] + 1 + k})
+        net.float().load_state_dict(units, strict=False)
+        fit_network(net, data.rows(~held), data.rows(held), steps, 5e-3, seed + k, clock, calibrate=False)
+        whole.coefficients.members[k].load_state_dict(net.coefficients.state_dict())
+        missed += mean_error(net, data.rows(held)) / members
+        progress((k + 1) / members)
+    if missed > MISSES * mean_error(fitted.network, parts.held_out):
+        return fitted
+    return Fitted(fitted.form, whole, Kind.COMMITTEE, options)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
+from scipy.optimize import minimize
 from torch import Tensor
 
 from gortho.samples.door import CONSTANT
@@ -26,9 +27,8 @@ _MIDDLING, _RIDGES = 1e-3, (1e-8, 1e-5, 1e-1, 3.0)
 TREES, TREE_TARGETS = 200, 4
 #: Degree of polynomials, and their monomials, at most: the degree falls until they fit.
 DEGREE, MONOMIALS = 3, 300
-#: Monomials that any other loss than a square is made small with, at most, and quasi-Newton steps for it.
-MONOMIALS_BY_LOSS, STEPS_BY_LOSS = 130, 100
-_RIDGES_BY_LOSS = (1e-4, 1e-2, 1.0)
+#: Monomials that make any other loss than a square small, at most; steps, and the penalty of their weights' squares.
+MONOMIALS_BY_LOSS, STEPS_BY_LOSS, PENALTY_BY_LOSS = 130, 100, 1e-3
 _POLYNOMIAL_RIDGES = (1e-10, 1e-7, 1e-5, 1e-3, 1e-2, 1e-1, 1.0)
 
 
@@ -187,33 +187,27 @@ def polynomial(train: Table, validation: Table, seed: int = 0) -> Predictor:
     return lambda z: model(monomials(z))
 
 
-def polynomial_by(
-    each: Callable[[Tensor, Tensor], Tensor],
-    rows: Sequence[Tensor],
-    parts: Sequence[Samples],
-    beside: Sequence[Tensor],
-) -> Predictor:
-    """What is added to other outputs to make any loss of each sample small: a polynomial, its ridge by validation."""
-    monomials = monomials_of(rows[0], MONOMIALS_BY_LOSS)
-    D, V = (monomials(Z) for Z in rows[:2])
+def minimised(loss: Callable[[Tensor], Tensor], start: Tensor, steps: int) -> tuple[Tensor, float]:
+    """Where a quasi-Newton method (L-BFGS) finds a loss of a vector to be least, and the loss there."""
 
-    def mean(X: Tensor, c: Tensor, of: int) -> Tensor:
-        output = beside[of] + (X @ c).reshape(beside[of].shape)
-        return parts[of].by_weight(each(output, parts[of].y.double())).mean()
+    def with_slope(values: np.ndarray) -> tuple[float, np.ndarray]:
+        v = torch.tensor(values, requires_grad=True)
+        total = loss(v)
+        (slope,) = torch.autograd.grad(total, v)
+        return float(total.detach()), slope.numpy()
 
-    fits = []
-    for ridge in _RIDGES_BY_LOSS:
-        c = D.new_zeros(D.shape[1], beside[0][0].numel()).requires_grad_()
-        optimizer = torch.optim.LBFGS([c], max_iter=STEPS_BY_LOSS, line_search_fn="strong_wolfe")
+    found = minimize(with_slope, start.numpy(), jac=True, method="L-BFGS-B", options={"maxiter": steps})
+    return torch.tensor(found.x), float(found.fun)
 
-        def closure(c: Tensor = c, ridge: float = ridge, optimizer: torch.optim.LBFGS = optimizer) -> Tensor:
-            optimizer.zero_grad()
-            value = mean(D, c, 0) + ridge * c.square().sum()
-            value.backward()
-            return value
 
-        optimizer.step(closure)
-        found = c.detach()
-        fits.append((float(mean(V, found, 1)), found))
-    best = min(fits, key=lambda fit: fit[0] if math.isfinite(fit[0]) else math.inf)[1]
-    return lambda z: monomials(z) @ best
+def polynomial_by(loss: Callable[[Tensor], Tensor], inputs: Tensor, beside: Tensor) -> Predictor:
+    """A polynomial which, added to other outputs, makes a loss of them all small."""
+    monomials = monomials_of(inputs, MONOMIALS_BY_LOSS)
+    D, outputs = monomials(inputs), beside[0].numel()
+
+    def penalised(values: Tensor) -> Tensor:
+        added = D @ values.reshape(-1, outputs)
+        return loss(beside + added.reshape(beside.shape)) + PENALTY_BY_LOSS * values.square().sum()
+
+    c = minimised(penalised, D.new_zeros(D.shape[1] * outputs), STEPS_BY_LOSS)[0].reshape(-1, outputs)
+    return lambda z: monomials(z) @ c

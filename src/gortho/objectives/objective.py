@@ -144,8 +144,13 @@ class Objective(ABC):
 
         By default polynomials that make the loss itself small.
         """
+        train = parts[0]
+
+        def loss(output: Tensor) -> Tensor:
+            return train.by_weight(self.each(output, train.y.double())).mean()
+
         for corrects in (False, True):
-            beside = [p.double() if corrects else torch.zeros_like(p, dtype=torch.float64) for p in own]
-            model = polynomial_by(self.each, rows, parts, beside)
+            beside = [float(corrects) * p for p in own]
+            model = polynomial_by(loss, rows[0], beside[0])
             outputs = [b + model(Z).reshape(b.shape) for Z, b in zip(rows[1:], beside[1:])]
             yield Learnt("polynomial", outputs, corrects, None if corrects else model)
