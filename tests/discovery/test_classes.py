@@ -202,6 +202,15 @@ def test_three_classes(three):
     assert found.confidence > 0.9
 
 
+def test_probabilities_are_those_that_the_log_loss_was_told_of(three):
+    x, labels, _, found = three
+    held_out = Posed.of(enter(x, labels, "class")[0], 1).given.held_out
+    told = found.held_out[1].reshape(-1, 3)
+    np.testing.assert_allclose(found.predict_proba(held_out.x[:, 0]), told, atol=2e-3)
+    loss = -np.log((told * held_out.y.numpy()).sum(1)).mean()
+    assert loss == pytest.approx(found.peers[0].mse)
+
+
 def test_probabilities_do_not_change_under_the_group(three):
     x, _, _, found = three
     g = found.candidate.group().sample(1, seed=3, max_boost=1.0)[0].numpy()

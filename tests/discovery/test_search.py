@@ -566,7 +566,9 @@ def test_an_interrupted_search_carries_its_best():
             raise KeyboardInterrupt
 
     with pytest.raises(Interrupted) as caught:
-        searched(realistic(4, "normal", "root", (1, 2), samples=400), (ABSOLUTE, RELATIVE), SMALL, progress=stop)
+        searched(
+            realistic(4, "normal", "root", (1, 2), samples=400), (ABSOLUTE, RELATIVE), SMALL, progress=stop
+        )
     assert caught.value.found.restarts and caught.value.found.A.isfinite().all()
     assert len(calls) == 2
 

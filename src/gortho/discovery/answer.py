@@ -15,7 +15,7 @@ from gortho.discovery.clock import Clock
 from gortho.discovery.defect import Noise
 from gortho.discovery.evidence import Evidence
 from gortho.discovery.find import SEARCH_SAMPLES, FoundForm
-from gortho.discovery.models import coordinates, squared_errors
+from gortho.discovery.models import coordinates
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Kind
 from gortho.discovery.provenance import Provenance, Restart
@@ -29,7 +29,7 @@ from gortho.discovery.verdict import TOLERANCE, Verdict, confidence, judge, perc
 from gortho.discovery.violation import Violation, violation
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
-from gortho.objectives import LABELS, RELATIVE, Errors
+from gortho.objectives import ABSOLUTE, RELATIVE, Errors, Objective
 from gortho.report.data import Peer
 from gortho.report.words import spoken
 from gortho.samples.errors import numbered
@@ -84,7 +84,7 @@ def answer(
         errors = given_errors(posed.frame, candidate, matrices, exact, drawn, left)
     entry, eigen = errors or (None, None)
     network = None if fitted is None else posed.network_out(fitted)
-    shown = {} if comparison is None else _shown(posed, comparison, network, candidate)
+    shown = {} if comparison is None else _shown(posed, comparison, network, candidate, found.objective)
     return Discovery(
         *ruling,
         repr(samples.rep),
@@ -143,7 +143,8 @@ def _how_errors_count(samples: Samples, posed: Posed, found: Search) -> list[str
 
 def _draws(posed: Posed, form: FoundForm, fitted: Fitted | None, seed: int) -> Tensor | None:
     """Forms as far from the found one as noise leads; labels have refits alone."""
-    if posed.classes or fitted is None or fitted.form.signature.zero:
+    squares = form.search.objective.least_squares
+    if not squares or fitted is None or fitted.form.signature.zero:
         return None
     if form.law is fitted and fitted.kind is Kind.FORMULA:  # what it leaves is rounding
         return None
@@ -206,19 +207,21 @@ def with_few(found: Discovery, e: Evidence, posed: Posed) -> tuple[str, ...]:
     return (*(n for n in found.notices if n not in before), *_few_notice(e, posed))
 
 
-def _shown(posed: Posed, c: Comparison, network: InFrame | None, form: QuadraticForm) -> dict[str, Any]:
+def _shown(
+    posed: Posed, c: Comparison, network: InFrame | None, form: QuadraticForm, objective: Objective
+) -> dict[str, Any]:
     """Held-out errors in the given coordinates, certificates, and true values beside predicted ones."""
     test = posed.given.held_out
     size = posed.parts.held_out.y[0].numel()
     pick = slice(0, max(1, SHOWN // size))
-    rows, own = (_losses if posed.classes else _errors)(posed, c, form)
+    rows, own = _errors(posed, c, form, objective)
 
     def free(x: Tensor, point: Tensor | None, sample: Tensor | None) -> Tensor:
         moved = replace(
             test, x=x, point_scalars=point, sample_scalars=sample, y=x, weights=None, noise=None, bundles=None
         )
         values = c.plain(coordinates(replace(moved, x=x / posed.x_unit @ posed.frame.W.mT)))
-        return values if posed.classes else posed.values_out(values.reshape(len(x), *test.y.shape[1:]))
+        return posed.values_out(values.reshape(len(x), *test.y.shape[1:]))
 
     return {
         "peers": rows,
@@ -236,35 +239,21 @@ def _models(c: Comparison, form: QuadraticForm | Symmetry) -> tuple[tuple[Model,
     )
 
 
-def _errors(posed: Posed, c: Comparison, form: QuadraticForm | Symmetry) -> tuple[tuple[Peer, ...], Tensor]:
-    """Mean squared errors in the given coordinates, by the weights of the samples, and the predictor's values."""
+def _errors(
+    posed: Posed, c: Comparison, form: QuadraticForm | Symmetry, objective: Objective = ABSOLUTE
+) -> tuple[tuple[Peer, ...], Tensor]:
+    """Mean losses in the given coordinates, by the weights of the samples, and the predictor's values."""
     unit = posed.given.train.units[1]  # squares stay in range
-    parts = posed.given
-    everyone = Samples.cat(parts).in_units(1.0, unit)
-    test = parts.held_out.in_units(1.0, unit)
-    w = everyone.each_weight
-    mean = torch.tensordot(w / w.sum(), everyone.y, dims=1)
+    parts = [s.in_units(1.0, unit) for s in posed.given]
+    test = parts[2]
     share = 1.0 if test.weights is None else 1 / float(test.weights.mean())
-    # Of all samples, as in the reason: the same error is the same share in both, also where few weights are large.
-    variance = share * float(squared_errors(mean.expand_as(everyone.y), everyone).mean())
-    variance = max(variance, 1e-300)
+    # The same error is the same share as in the reason, also where few weights are large.
+    whole = max(share * objective.chance(parts)[1], 1e-300)
     rows = []
     for model, name, note in _models(c, form):
-        mse = share * float(squared_errors(posed.values_out(model.held_out) / unit, test).mean())
-        rows.append(Peer(name, mse * unit * unit, mse / variance, model.parameters, note))
-    return tuple(rows), posed.values_out(c.own.held_out)
-
-
-def _losses(posed: Posed, c: Comparison, form: QuadraticForm) -> tuple[tuple[Peer, ...], Tensor]:
-    """Log losses, and the predictor's probabilities."""
-    test, train = posed.given.held_out, posed.given.train
-    share = 1.0 if test.weights is None else 1 / float(test.weights.mean())
-    chance = share * LABELS.deviations(test, train).mean()
-    rows = []
-    for model, name, note in _models(c, form):
-        loss = share * float(LABELS.losses(model.held_out, test).mean())
-        rows.append(Peer(name, loss, loss / float(chance), model.parameters, note))
-    return tuple(rows), c.own.held_out.exp()
+        loss = share * float(objective.losses(posed.values_out(model.held_out) / unit, test).mean())
+        rows.append(Peer(name, loss * unit * unit, loss / whole, model.parameters, note))
+    return tuple(rows), posed.values_out(objective.expected(c.own.held_out))
 
 
 def provenance(

@@ -35,7 +35,7 @@ class Posed:
     parts: Parts
     given: Parts  # in the given coordinates
     frame: Frame
-    unit: float  # of y
+    unit: float  # of outputs: that of y, and one of logits
     x_unit: float = 1.0
     known: Survey | None = None  # of all rows, where the samples are some of them
     numbers: Tensor | None = None  # of the samples, part by part, where they are the rows that were given
@@ -61,7 +61,8 @@ class Posed:
         size = float(white[0].y.abs().max())
         size *= float((white[0].y / size).square().mean().sqrt())
         parts = Parts(*(w.in_units(1.0, size) for w in white))
-        return cls(parts, given, frame, size * y_unit, x_unit, known, numbers)
+        unit = 1.0 if given.train.classes else size * y_unit
+        return cls(parts, given, frame, unit, x_unit, known, numbers)
 
     def without(self, out: Tensor) -> Posed:
         """The problem without some of the samples, by a mask of all, part by part."""
