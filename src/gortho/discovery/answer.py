@@ -30,6 +30,7 @@ from gortho.discovery.violation import Violation, violation
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.objectives import ABSOLUTE, RELATIVE, Errors, Objective
+from gortho.objectives.squares import spans_decades
 from gortho.report.data import Peer
 from gortho.report.words import spoken
 from gortho.samples.errors import numbered
@@ -136,7 +137,7 @@ def _how_errors_count(samples: Samples, posed: Posed, found: Search) -> list[str
     if found.wins is not None and found.objective == RELATIVE:
         notices.append(
             f"relative errors give the better form (on {100 * found.wins:.0f} % of the validation samples): errors are "
-            f"weighted by the size of the targets, {IN_FITS if posed.spans_decades else 'in the search'}"
+            f"weighted by the size of the targets, {IN_FITS if spans_decades(posed.parts.train) else 'in the search'}"
         )
     return notices
 

@@ -16,7 +16,6 @@ from gortho.discovery.predictor import Fitted, Parts
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
 from gortho.objectives import Objective
-from gortho.objectives.squares import spans_decades
 from gortho.samples.frame import Frame
 from gortho.samples.values import Samples
 
@@ -82,11 +81,6 @@ class Posed:
     def classes(self) -> tuple[Any, ...]:
         """The classes, where targets are labels."""
         return self.given.train.classes
-
-    @property
-    def spans_decades(self) -> bool:
-        """Whether sizes of targets differ by more than a factor of ten, but for the few smallest and largest."""
-        return spans_decades(self.parts.train)
 
     def out(self, A: Tensor) -> QuadraticForm:
         """A form of the frame in the given coordinates."""

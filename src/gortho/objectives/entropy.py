@@ -7,8 +7,9 @@ the invariants if the classes respect a form. Shares are those of the log loss o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from gortho.objectives.learners import Predictor, monomials_of
+from gortho.objectives.learners import monomials_of
 from gortho.objectives.objective import Learnt, Objective, weighted_constant
 from gortho.samples.values import Samples
 
@@ -68,56 +69,43 @@ class CrossEntropy(Objective):
         self, rows: Sequence[Tensor], parts: Sequence[Samples], own: Sequence[Tensor], seed: int
     ) -> Iterator[Learnt]:
         """Boosted trees and logistic regression, alone and with the predictor's logits as further inputs."""
-        codes = [s.y.argmax(1).numpy() for s in parts[:2]]
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        codes = parts[0].y.argmax(1).numpy()
         weights = None if parts[0].weights is None else parts[0].weights.double().numpy()
         expand, logits = monomials_of(rows[0], MONOMIALS, DEGREE), [z - z.mean(1, keepdim=True) for z in own]
         for corrects in (False, True):
-            extra = logits if corrects else [torch.zeros(len(Z), 0) for Z in rows]
-            plain = [torch.cat([Z, e], 1).numpy() for Z, e in zip(rows, extra)]
-            trees = _trees(plain[0], codes[0], weights, seed)
-            of_rows = None if corrects else _of_rows(trees)
-            yield Learnt("boosted trees", [trees(Z) for Z in plain[1:]], corrects, of_rows)
-            wide = [torch.cat([expand(Z), e], 1).numpy() for Z, e in zip(rows, extra)]
-            regression = self._logistic(wide[0], codes[0], weights, wide[1], parts[1])
-            yield Learnt("logistic regression", [regression(Z) for Z in wide[1:]], corrects)
-
-    def _logistic(
-        self, Z: np.ndarray, codes: np.ndarray, weights: np.ndarray | None, V: np.ndarray, validation: Samples
-    ) -> Callable[[Any], Tensor]:
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-
-        fits = []
-        for C in STRENGTHS:
-            model = make_pipeline(StandardScaler(), LogisticRegression(C=C, max_iter=300))
-            model.fit(Z, codes, logisticregression__sample_weight=weights)
-            fits.append((float(self.losses(_log(model.predict_proba(V)), validation).mean()), model))
-        best = min(fits, key=lambda pair: pair[0])[1]
-        return lambda rows: _log(best.predict_proba(rows))
+            beside = logits if corrects else [torch.zeros(len(Z), 0) for Z in rows]
+            plain = [torch.cat([Z, z], 1) for Z, z in zip(rows, beside)]
+            trees = HistGradientBoostingClassifier(
+                max_iter=150, learning_rate=0.08, early_stopping=True, random_state=seed
+            )
+            trees.fit(plain[0].numpy(), codes, sample_weight=weights)
+            alone = None if corrects else partial(_logs, trees, least=LEAST_PROBABILITY)
+            yield Learnt("boosted trees", [_logs(trees, Z) for Z in plain[1:]], corrects, alone)
+            wide = [torch.cat([expand(Z), z], 1) for Z, z in zip(rows, beside)]
+            regressions = [
+                _regression(C).fit(wide[0].numpy(), codes, last__sample_weight=weights) for C in STRENGTHS
+            ]
+            best = min(regressions, key=lambda m: self.losses(_logs(m, wide[1]), parts[1]).mean())
+            yield Learnt("logistic regression", [_logs(best, Z) for Z in wide[1:]], corrects)
 
 
 LABELS = CrossEntropy()
 
 
-def _trees(
-    Z: np.ndarray, codes: np.ndarray, weights: np.ndarray | None, seed: int
-) -> Callable[[Any], Tensor]:
-    from sklearn.ensemble import HistGradientBoostingClassifier
+def _regression(C: float) -> Any:
+    """Logistic regression on columns in units of their spread; C is the inverse strength of its penalty."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
 
-    model = HistGradientBoostingClassifier(
-        max_iter=150, learning_rate=0.08, early_stopping=True, random_state=seed
-    )
-    model.fit(Z, codes, sample_weight=weights)
-    return lambda rows: _log(model.predict_proba(rows))
+    return Pipeline([("first", StandardScaler()), ("last", LogisticRegression(C=C, max_iter=300))])
 
 
-def _of_rows(model: Callable[[np.ndarray], Tensor]) -> Predictor:
-    return lambda Z: model(Z.numpy()).clamp_min(math.log(LEAST_PROBABILITY))
-
-
-def _log(probabilities: np.ndarray) -> Tensor:
-    return torch.as_tensor(probabilities).double().clamp_min(1e-300).log()
+def _logs(model: Any, rows: Tensor, least: float = 1e-300) -> Tensor:
+    """The log-probabilities of a fitted classifier."""
+    return torch.as_tensor(model.predict_proba(rows.numpy())).double().clamp_min(least).log()
 
 
 def least_probability(samples: int, classes: int) -> float:
