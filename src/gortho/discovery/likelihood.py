@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from scipy.optimize import minimize
 from torch import Tensor
 
 from gortho.discovery.refits import align_signs
 from gortho.discovery.search import Restart, Search
 from gortho.discovery.spectral import entries_of, of_entries
 from gortho.objectives import Objective
-from gortho.objectives.learners import minimised
 from gortho.objectives.objective import weighted_mean
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
@@ -73,20 +73,23 @@ class ShortModel:
     def fit(self, A: Tensor) -> tuple[Tensor, float]:
         """The most likely form from A on, ‖A‖ = √n, and its mean loss."""
         n, y, gauge = self.samples.n, self.samples.y, self.objective.gauge
-        start = entries_of(A)
-        count, columns, outputs = len(start), self.features(A).shape[1], y[0].numel() - gauge
+        count, columns, outputs = n * (n + 1) // 2, self.features(A).shape[1], y[0].numel() - gauge
 
-        def loss(v: Tensor) -> Tensor:
+        def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
+            v = torch.tensor(values, requires_grad=True)
             B = of_entries(v[:count], n)
             size = torch.linalg.matrix_norm(B) / n**0.5
             c = v[count:].reshape(columns, outputs)
             output = torch.nn.functional.pad(self.features(B / size) @ c, (gauge, 0)).reshape(y.shape)
             data = weighted_mean(self.objective.each(output, y), self.samples.weights)
             # The size is a gauge (M2).
-            return data + PENALTY * c.square().mean() + PENALTY * (size - 1).square()
+            total = data + PENALTY * c.square().mean() + PENALTY * (size - 1).square()
+            (slope,) = torch.autograd.grad(total, v)
+            return float(total.detach()), slope.numpy()
 
-        found, least = minimised(loss, torch.cat([start, start.new_zeros(columns * outputs)]), STEPS)
-        return unit_form(of_entries(found[:count], n)), least
+        start = np.concatenate([entries_of(A).numpy(), np.zeros(columns * outputs)])
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
+        return unit_form(of_entries(torch.tensor(found.x[:count]), n)), float(found.fun)
 
 
 def _invariants(A: Tensor, samples: Samples) -> Tensor:

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from gortho.objectives.learners import monomials_of
-from gortho.objectives.objective import Learnt, Objective, weighted_constant
+from gortho.objectives.objective import Learnt, Objective, mean_target
 from gortho.samples.values import Samples
 
 #: Probabilities are not taken to be smaller than this.
@@ -42,7 +42,7 @@ class CrossEntropy(Objective):
 
     def constant(self, samples: Samples) -> Tensor:
         """Logarithms of the frequencies of the classes."""
-        return weighted_constant(samples).clamp_min(LEAST_PROBABILITY).log()
+        return mean_target(samples).clamp_min(LEAST_PROBABILITY).log()
 
     def final(self, parts: Sequence[Samples], given: Sequence[Samples]) -> Sequence[Samples]:
         """The parts with the labels as targets."""

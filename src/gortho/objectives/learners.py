@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
 from torch import Tensor
 
 from gortho.samples.door import CONSTANT
@@ -27,8 +26,6 @@ _MIDDLING, _RIDGES = 1e-3, (1e-8, 1e-5, 1e-1, 3.0)
 TREES, TREE_TARGETS = 200, 4
 #: Degree of polynomials, and their monomials, at most: the degree falls until they fit.
 DEGREE, MONOMIALS = 3, 300
-#: Monomials that make any other loss than a square small, at most; steps, and the penalty of their weights' squares.
-MONOMIALS_BY_LOSS, STEPS_BY_LOSS, PENALTY_BY_LOSS = 130, 100, 1e-3
 _POLYNOMIAL_RIDGES = (1e-10, 1e-7, 1e-5, 1e-3, 1e-2, 1e-1, 1.0)
 
 
@@ -185,29 +182,3 @@ def polynomial(train: Table, validation: Table, seed: int = 0) -> Predictor:
     D, V = (replace(table, inputs=monomials(table.inputs)) for table in (train, validation))
     model = linear(D, V)
     return lambda z: model(monomials(z))
-
-
-def minimised(loss: Callable[[Tensor], Tensor], start: Tensor, steps: int) -> tuple[Tensor, float]:
-    """Where a quasi-Newton method (L-BFGS) finds a loss of a vector to be least, and the loss there."""
-
-    def with_slope(values: np.ndarray) -> tuple[float, np.ndarray]:
-        v = torch.tensor(values, requires_grad=True)
-        total = loss(v)
-        (slope,) = torch.autograd.grad(total, v)
-        return float(total.detach()), slope.numpy()
-
-    found = minimize(with_slope, start.numpy(), jac=True, method="L-BFGS-B", options={"maxiter": steps})
-    return torch.tensor(found.x), float(found.fun)
-
-
-def polynomial_by(loss: Callable[[Tensor], Tensor], inputs: Tensor, beside: Tensor) -> Predictor:
-    """A polynomial which, added to other outputs, makes a loss of them all small."""
-    monomials = monomials_of(inputs, MONOMIALS_BY_LOSS)
-    D, outputs = monomials(inputs), beside[0].numel()
-
-    def penalised(values: Tensor) -> Tensor:
-        added = D @ values.reshape(-1, outputs)
-        return loss(beside + added.reshape(beside.shape)) + PENALTY_BY_LOSS * values.square().sum()
-
-    c = minimised(penalised, D.new_zeros(D.shape[1] * outputs), STEPS_BY_LOSS)[0].reshape(-1, outputs)
-    return lambda z: monomials(z) @ c

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from gortho.nn.exact import EquivariantNet
-from gortho.objectives.learners import Predictor, polynomial_by
+from gortho.objectives.learners import TREE_TARGETS, Kernels, Predictor, Table, boosted_trees, polynomial
 from gortho.samples.values import Samples
 
 #: A loss of outputs, targets, and weights of the samples (None: all count alike).
@@ -38,7 +38,7 @@ class Learnt(NamedTuple):
     name: str
     outputs: list[Tensor]
     corrects: bool = False  # what the predictor says, in place of being a model of its own
-    rows: Predictor | None = None  # outputs for other rows of inputs, where it knows nothing of the predictor
+    rows: Predictor | None = None  # values for other rows of inputs, where it knows nothing of the predictor
 
 
 def weighted_mean(losses: Tensor, weights: Tensor | None) -> Tensor:
@@ -48,7 +48,7 @@ def weighted_mean(losses: Tensor, weights: Tensor | None) -> Tensor:
     return (losses * weights.view(-1, *[1] * (losses.ndim - 1))).mean()
 
 
-def weighted_constant(samples: Samples) -> Tensor:
+def mean_target(samples: Samples) -> Tensor:
     """The mean of the targets by the weights of the samples."""
     y, w = samples.y.double(), samples.each_weight.double()
     return y.mean(0) if samples.weights is None else torch.tensordot(w / w.sum(), y, dims=1)
@@ -104,7 +104,9 @@ class Objective(ABC):
         """Units of a network, which then gives the best constant as long as its last weights are zero."""
         net.calibrate(samples.x, samples.y, *samples.scalars)
         net.y_scale.fill_(1.0)
-        net.y_shift.copy_(self.constant(samples))
+        for i, value in enumerate(net.rep.split(self.constant(samples)[None], net.n)):
+            if net.rep.parts[i].rank == 0:
+                net.y_shift[i] = float(value)
 
     def loss(self, net: EquivariantNet) -> Loss:
         """What the training of a network makes small."""
@@ -137,20 +139,30 @@ class Objective(ABC):
         losses = self.deviations(parts[2], parts[0])
         return losses, float(losses.mean())
 
+    def output(self, expected: Tensor) -> Tensor:
+        """The outputs that stand for expected targets."""
+        return expected
+
     def learnt(
         self, rows: Sequence[Tensor], parts: Sequence[Samples], own: Sequence[Tensor], seed: int
     ) -> Iterator[Learnt]:
         """Models of these rows of inputs, alone and beside the predictor, whose outputs are ``own``.
 
-        By default polynomials that make the loss itself small.
+        By default kernels, polynomials and trees, fitted to the targets and to what the predictor leaves over of them.
         """
-        train = parts[0]
-
-        def loss(output: Tensor) -> Tensor:
-            return train.by_weight(self.each(output, train.y.double())).mean()
-
-        for corrects in (False, True):
-            beside = [float(corrects) * p for p in own]
-            model = polynomial_by(loss, rows[0], beside[0])
-            outputs = [b + model(Z).reshape(b.shape) for Z, b in zip(rows[1:], beside[1:])]
-            yield Learnt("polynomial", outputs, corrects, None if corrects else model)
+        means = [self.expected(p) for p in own]
+        left = [s.with_targets(s.y.double() - mean) for s, mean in zip(parts, means)]
+        whole, rest = ((Table.of(rows[0], of[0]), Table.of(rows[1], of[1])) for of in (parts, left))
+        kernels = Kernels.of(*whole)
+        learners: list[tuple[str, bool, Predictor]] = [
+            ("kernel ridge", False, kernels.fit(*whole)),
+            ("kernel ridge", True, kernels.fit(*rest)),
+            ("polynomial", True, polynomial(*rest)),
+        ]
+        if parts[0].y[0].numel() <= TREE_TARGETS:
+            learners += [("boosted trees", of is rest, boosted_trees(*of, seed)) for of in (whole, rest)]
+        for name, corrects, model in learners:
+            values = [model(Z).reshape(s.y.shape) for Z, s in zip(rows[1:], parts[1:])]
+            if corrects:
+                values = [v + mean for v, mean in zip(values, means[1:])]
+            yield Learnt(name, [self.output(v) for v in values], corrects, None if corrects else model)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -11,14 +11,12 @@ import torch
 from torch import Tensor
 
 from gortho.nn.exact import EquivariantNet
-from gortho.objectives.learners import TREE_TARGETS, Kernels, Predictor, Table, boosted_trees, polynomial
 from gortho.objectives.objective import (
     Errors,
-    Learnt,
     Loss,
     Objective,
+    mean_target,
     of_order_one,
-    weighted_constant,
     weighted_mean,
 )
 from gortho.samples.values import Samples
@@ -44,7 +42,7 @@ class SquaredErrors(Objective):
 
     def constant(self, samples: Samples) -> Tensor:
         """The mean of the targets, by weights."""
-        return weighted_constant(samples)
+        return mean_target(samples)
 
     def start(self, net: EquivariantNet, samples: Samples) -> None:
         """Units of inputs and outputs."""
@@ -68,26 +66,6 @@ class SquaredErrors(Objective):
         everyone = Samples.cat(parts)
         variance = float(self.deviations(everyone, everyone).mean())
         return self.deviations(parts[2], parts[0]), max(variance, 1e-300)
-
-    def learnt(
-        self, rows: Sequence[Tensor], parts: Sequence[Samples], own: Sequence[Tensor], seed: int
-    ) -> Iterator[Learnt]:
-        """Kernels, polynomials and trees, fitted to the targets and to what the predictor leaves over."""
-        left = [s.with_targets(s.y.double() - p) for s, p in zip(parts, own)]
-        whole, rest = ((Table.of(rows[0], of[0]), Table.of(rows[1], of[1])) for of in (parts, left))
-        kernels = Kernels.of(*whole)
-        learners: list[tuple[str, bool, Predictor]] = [
-            ("kernel ridge", False, kernels.fit(*whole)),
-            ("kernel ridge", True, kernels.fit(*rest)),
-            ("polynomial", True, polynomial(*rest)),
-        ]
-        if parts[0].y[0].numel() <= TREE_TARGETS:
-            learners += [("boosted trees", of is rest, boosted_trees(*of, seed)) for of in (whole, rest)]
-        for name, corrects, model in learners:
-            values = [model(Z).reshape(s.y.shape) for Z, s in zip(rows[1:], parts[1:])]
-            if corrects:
-                values = [v + p for v, p in zip(values, own[1:])]
-            yield Learnt(name, values, corrects, None if corrects else model)
 
 
 @dataclass(frozen=True)
