@@ -90,13 +90,14 @@ def find_form(
             clock=clock,
             progress=partial(progress, "search"),
         )
-    if not found.objective.least_squares:
-        return _most_likely(posed, found, spectral, settings, seed, clock, progress)
+    shown = partial(progress, "refits")
     try:
         with clock.stage("refits"):
+            if not found.objective.least_squares:
+                found, matrices = _most_likely(posed, found, settings.refits, seed, shown)
+                return FoundForm(found, found.A, matrices, None, spectral)
             law = exact_law(QuadraticForm(found.A), posed.parts, seed)
             found, law = _by_law(found, law, posed.parts, seed)
-            shown = partial(progress, "refits")
             matrices = _refits(Samples.cat([train, validation]), found, law, settings, seed, clock, shown)
     except KeyboardInterrupt:
         raise Interrupted(found) from None
@@ -119,24 +120,12 @@ def _by_law(found: Search, law: Fitted | None, parts: Parts, seed: int) -> tuple
 
 
 def _most_likely(
-    posed: Posed,
-    found: Search,
-    spectral: SpectralForm | None,
-    settings: Settings,
-    seed: int,
-    clock: Clock,
-    progress: Callable[[str, float, Tensor], None],
-) -> FoundForm:
+    posed: Posed, found: Search, refits: int, seed: int, progress: Progress
+) -> tuple[Search, Tensor]:
     """The ends of the search brought to where the loss itself is least, and refits of that."""
-    parts = posed.weighted(found.objective)
-    whole = Samples.cat(parts[:2]).rows(slice(0, LIKELIHOOD_SAMPLES))
-    try:
-        with clock.stage("refits"):
-            likely = most_likely(whole, found)
-            matrices = likelihood_refits(whole, likely, settings.refits, seed, partial(progress, "refits"))
-    except KeyboardInterrupt:
-        raise Interrupted(found) from None
-    return FoundForm(likely, likely.A, matrices, None, spectral)
+    whole = Samples.cat(posed.weighted(found.objective)[:2]).rows(slice(0, LIKELIHOOD_SAMPLES))
+    likely = most_likely(whole, found)
+    return likely, likelihood_refits(whole, likely, refits, seed, progress)
 
 
 def refits_of(
