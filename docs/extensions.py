@@ -38,7 +38,7 @@ API = {  # pages of the reference: title, and modules or packages
             "volume",
         ],
     ),
-    "networks": ("Networks and training", ["nn", "training", "testing"]),
+    "networks": ("Networks and training", ["nn", "objectives", "training", "testing"]),
     "estimators": ("scikit-learn estimators", ["estimators", "estimating", "scaling"]),
     "data": ("Files, saved runs, report, app", ["samples", "surveyed", "runs", "stored", "report", "app"]),
     "tasks": ("Tasks, baselines, experiments", ["studies.tasks", "studies.baselines", "studies.experiments"]),

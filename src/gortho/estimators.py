@@ -20,12 +20,13 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from gortho.discovery import Settings
-from gortho.discovery.classes import LEAST_PROBABILITY, entropy, prepare, probabilities
 from gortho.discovery.predictor import LAW, Parts, mean_error, polynomial
 from gortho.discovery.smooth import CENTRES, FEW, around
 from gortho.estimating import MIN_SPLIT, Estimator
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
+from gortho.objectives import LABELS
+from gortho.objectives.entropy import LEAST_PROBABILITY, probabilities
 from gortho.reps import Rep
 from gortho.samples import DataError, Samples
 from gortho.samples.door import as_targets, hopeless, one_hot
@@ -212,8 +213,8 @@ class InvariantClassifier(ClassifierMixin, Estimator):
         return super()._unfit(samples)
 
     def _objective(self, net: EquivariantNet, samples: Samples) -> dict[str, Any]:
-        prepare(net, samples)
-        return {"loss": entropy, "calibrate": False}
+        LABELS.start(net, samples)
+        return {"loss": LABELS, "calibrate": False}
 
     def predict_proba(self, X: Any, scalars: Any = None) -> np.ndarray:
         """Probabilities ``(N, classes)``, in the order of ``classes_``; none is below about 1e-6."""

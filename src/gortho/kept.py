@@ -19,9 +19,10 @@ import torch
 from torch import Tensor
 
 from gortho import checks
-from gortho.discovery.models import KernelRidge, Table, coordinates
+from gortho.discovery.models import coordinates
 from gortho.discovery.spectral import InfinitesimalLaw
 from gortho.groups import skew_basis, symmetric_basis
+from gortho.objectives.learners import KernelRidge, Table
 from gortho.reps import DirectSum, Rep, as_rep
 from gortho.samples.checks import variable_names
 from gortho.samples.door import MIN_SAMPLES, enter

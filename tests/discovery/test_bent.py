@@ -8,8 +8,8 @@ from helpers import normal
 import gortho
 from gortho.discovery.bent import TOLD_APART, BentFamily, bent_p, mean_direction
 from gortho.discovery.family import Standard, differences
-from gortho.discovery.targets import Errors
 from gortho.discovery.verdict import Verdict
+from gortho.objectives import ABSOLUTE
 from gortho.samples.values import Samples
 
 
@@ -53,14 +53,14 @@ def test_a_form_beats_other_rules_of_length_and_a_sum_of_powers_does_not():
         (q.log(), A, True),
         ((x[:, 0] ** 1.5).sum(1), torch.eye(3).double(), False),
     ):
-        p = bent_p(Samples(x, y / y.std() + noise), B, Errors.ABSOLUTE, 0)
+        p = bent_p(Samples(x, y / y.std() + noise), B, ABSOLUTE, 0)
         assert p is not None and (p < TOLD_APART) == better
 
 
 def test_where_the_question_does_not_arise():
     y = normal(600)
-    assert bent_p(Samples(normal(600, 1, 3), y), A, Errors.ABSOLUTE, 0) is None
-    assert bent_p(Samples(positive().repeat(1, 2, 1), y), A, Errors.ABSOLUTE, 0) is None
+    assert bent_p(Samples(normal(600, 1, 3), y), A, ABSOLUTE, 0) is None
+    assert bent_p(Samples(positive().repeat(1, 2, 1), y), A, ABSOLUTE, 0) is None
 
 
 @pytest.mark.parametrize("power", [1.5, pytest.param(3.0, marks=pytest.mark.slow)])

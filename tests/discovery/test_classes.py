@@ -12,16 +12,15 @@ from scipy.stats import t
 import gortho
 from gortho import QuadraticForm, Settings, Verdict
 from gortho.discovery import likelihood
-from gortho.discovery.classes import entropy, frequencies, log_losses
 from gortho.discovery.defect import class_defect
 from gortho.discovery.evidence import Evidence
-from gortho.discovery.likelihood import Logistic, likelihood_refits, most_likely
+from gortho.discovery.likelihood import ShortModel, likelihood_refits, most_likely
 from gortho.discovery.measured import Measured
 from gortho.discovery.posed import Posed
 from gortho.discovery.search import Restart, Search
 from gortho.discovery.spreads import given_errors
-from gortho.discovery.targets import Errors
 from gortho.discovery.verdict import judge
+from gortho.objectives import LABELS
 from gortho.runs import probabilities
 from gortho.samples import DataError, Dataset
 from gortho.samples.door import enter
@@ -117,16 +116,6 @@ def test_labels_that_cannot_be_classes(labels, message):
 # The likelihood
 
 
-def test_the_log_loss_is_that_of_the_right_classes_with_weights():
-    y = torch.eye(3, dtype=torch.float64)[[0, 2, 1]]
-    logits, weights = torch.randn(3, 3, dtype=torch.float64), torch.tensor([1.0, 2.0, 0.0]).double()
-    samples = Samples(torch.ones(3, 1, 2).double(), y, "scalar + scalar + scalar", weights=weights)
-    losses = log_losses(logits.log_softmax(1), samples)
-    assert losses.mean() == pytest.approx(float(entropy(logits, y, weights)))
-    assert losses[1] == pytest.approx(-2 * float(logits.log_softmax(1)[1, 2])) and losses[2] == 0
-    assert frequencies(samples).tolist() == pytest.approx([1 / 3, 1e-6, 2 / 3])
-
-
 @pytest.mark.parametrize("bounds", [(0.1,), (-0.4, 0.3)])
 def test_the_form_is_as_exact_as_the_likelihood_allows(bounds):
     """At most a third worse than the logistic regression that is told the law: linear in the products of x."""
@@ -136,10 +125,10 @@ def test_the_form_is_as_exact_as_the_likelihood_allows(bounds):
     for seed in range(40, 44):
         x, codes, form = labelled(2_000, seed, bounds)
         posed = Posed.of(enter(x, codes, "class")[0], seed)
-        parts = posed.weighted(Errors.ABSOLUTE)
+        parts = posed.weighted(LABELS)
         train = Samples.cat([parts.train, parts.validation])
         start = posed.frame.form_in(QuadraticForm(form.matrix + 0.3 * torch.eye(3)))
-        own.append(posed.out(Logistic.of(train, start).fit(start)[0]).algebra_distance(form))
+        own.append(posed.out(ShortModel.of(train, LABELS, start).fit(start)[0]).algebra_distance(form))
         i, j = np.triu_indices(3)
         rows = posed.given.train.x[:, 0].numpy(), posed.given.validation.x[:, 0].numpy()
         z = np.concatenate(rows)
@@ -161,7 +150,7 @@ def test_a_shell_of_one_form_tells_it_as_well_as_a_boundary(monkeypatch):
     distances = []
     for bumps in (likelihood.BUMPS, 0):
         monkeypatch.setattr(likelihood, "BUMPS", bumps)
-        found = QuadraticForm(Logistic.of(samples, start).fit(start)[0])
+        found = QuadraticForm(ShortModel.of(samples, LABELS, start).fit(start)[0])
         distances.append(found.algebra_distance(QuadraticForm(A)))
     assert distances[0] < 0.02 and distances[0] < 0.5 * distances[1]
 
@@ -171,9 +160,9 @@ def test_intervals_of_the_likelihood_cover():
     for seed in range(60, 68):
         x, codes, form = labelled(800, seed)
         posed = Posed.of(enter(x, codes, "class")[0], seed)
-        parts = posed.weighted(Errors.ABSOLUTE)
+        parts = posed.weighted(LABELS)
         start = posed.frame.form_in(QuadraticForm(form.matrix + 0.3 * torch.eye(3)))
-        likely = most_likely(parts.train, Search(start, Errors.ABSOLUTE, (Restart("near", start, 0.0),)))
+        likely = most_likely(parts.train, Search(start, LABELS, (Restart("near", start, 0.0),)))
         refits = likelihood_refits(parts.train, likely, 8, seed, lambda share, A: None)
         found = posed.out(likely.A)
         half = t.ppf(0.975, 8) * given_errors(posed.frame, found, refits)[0]
@@ -211,6 +200,15 @@ def test_three_classes(three):
     assert "log loss" in found.reason and found.defect.low == 0 and found.defect.high < 0.1
     assert "class frequencies" in str(found) and "the variance" not in str(found)
     assert found.confidence > 0.9
+
+
+def test_probabilities_are_those_that_the_log_loss_was_told_of(three):
+    x, labels, _, found = three
+    held_out = Posed.of(enter(x, labels, "class")[0], 1).given.held_out
+    told = found.held_out[1].reshape(-1, 3)
+    np.testing.assert_allclose(found.predict_proba(held_out.x[:, 0]), told, atol=2e-3)
+    loss = -np.log((told * held_out.y.numpy()).sum(1)).mean()
+    assert loss == pytest.approx(found.peers[0].mse)
 
 
 def test_probabilities_do_not_change_under_the_group(three):
@@ -357,7 +355,7 @@ def test_log_losses_and_probabilities_have_the_same_least(three, monkeypatch):
     truth = Samples(torch.zeros(2, 1, 2), torch.eye(3)[[1, 0]])
     least = found.least_probability
     assert least == pytest.approx(1 / (3 * 1_501))
-    losses = log_losses(logits.log_softmax(1).clamp_min(math.log(least)), truth)
+    losses = LABELS.losses(LABELS.compared(logits, 1_500), truth)
     monkeypatch.setattr(type(found), "_values", lambda *_: logits.numpy())
     p = found.predict_proba(x)
     assert p.sum(1) == pytest.approx(1.0) and p.min() == pytest.approx(least, rel=1e-3)

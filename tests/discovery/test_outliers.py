@@ -11,7 +11,7 @@ from gortho.discovery.outliers import outliers, with_ruling
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import exact_law, mean_error, with_validation
 from gortho.discovery.scattered import scattered
-from gortho.discovery.targets import Errors
+from gortho.objectives import ABSOLUTE, RELATIVE
 from gortho.reps import as_rep
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
@@ -34,10 +34,10 @@ def spoiled(y, size, share=0.02, seed=5):
     return y, sorted(int(i) for i in bad)
 
 
-def found_in(x, y, errors=Errors.ABSOLUTE):
+def found_in(x, y, objective=ABSOLUTE):
     posed = Posed.of(Samples(x[:, None], y), 0)
     back = posed.frame.inverse
-    out = outliers(posed.parts, unit_form(back.mT @ A @ back), errors, 0)
+    out = outliers(posed.parts, unit_form(back.mT @ A @ back), objective, 0)
     return sorted(posed.numbers[out].tolist())
 
 
@@ -54,7 +54,7 @@ def test_large_targets_and_poles_are_no_outliers():
     x, _ = law()
     q = torch.einsum("ni,ij,nj->n", x, A, x)
     pole = 1 / (q - 1)
-    assert found_in(x, pole) == [] and found_in(x, pole, Errors.RELATIVE) == []
+    assert found_in(x, pole) == [] and found_in(x, pole, RELATIVE) == []
     assert found_in(x, torch.exp(2 * q) * (1 + 0.2 * normal(600, seed=3))) == []  # errors relative to y
 
 
@@ -212,7 +212,7 @@ def test_a_wrong_row_of_a_torque_is_an_outlier_whatever_the_form():
     y[row] *= 500
     posed = Posed.of(Samples(x, y, as_rep(output)), 0)
     for form in (torch.eye(3), torch.diag(torch.tensor([1.0, -1.0, 1.0]))):
-        out = outliers(posed.parts, form.double(), Errors.ABSOLUTE, 0)
+        out = outliers(posed.parts, form.double(), ABSOLUTE, 0)
         assert posed.numbers[out].tolist() == [row]
 
 

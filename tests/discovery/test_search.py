@@ -41,11 +41,11 @@ from gortho.discovery.starts import (
     stabiliser_starts,
     white_starts,
 )
-from gortho.discovery.targets import Errors, prepared, relative_weights
 from gortho.discovery.verdict import MAX_SPREAD
 from gortho.discovery.workers import each
 from gortho.groups import haar, random_generator, symmetric_basis
 from gortho.nn import EquivariantNet
+from gortho.objectives import ABSOLUTE, RELATIVE, SQUARES
 from gortho.reps import Metric, Scalar, as_rep
 from gortho.samples.door import enter
 from gortho.samples.frame import Frame, form_distance, unit_form
@@ -71,7 +71,7 @@ def starts_for(samples, settings=SMALL, seed=0):
     return distinct(known + white_starts(samples.n, settings.starts, seed))
 
 
-def searched(task, errors=None, settings=SMALL, seed=0, progress=lambda share, A: None):
+def searched(task, objectives=(ABSOLUTE, RELATIVE), settings=SMALL, seed=0, progress=lambda share, A: None):
     """What a search in the frame finds, the truth there, and the problem."""
     made, truth = posed(task)
     found = search(
@@ -79,7 +79,7 @@ def searched(task, errors=None, settings=SMALL, seed=0, progress=lambda share, A
         made.parts.validation,
         starts_for(made.parts.train, settings, seed),
         settings=settings,
-        errors=errors,
+        objectives=objectives,
         seed=seed,
         clock=Clock(),
         progress=progress,
@@ -157,7 +157,7 @@ def joint_start(output, seed=0):
     """The true form of a law of many shapes, and a joint fit to be made, from a form near it."""
     form = QuadraticForm.random(1, 2, condition=2, seed=5)
     made, truth = posed(random_law(form, 3, output, 1_200, 0.0, "network", seed))
-    samples = prepared(made.parts.train, Errors.ABSOLUTE)
+    samples = ABSOLUTE.prepared(made.parts.train)
     near = unit_form(truth + 0.02 * symmetric_basis(3)[1])
     return truth, Joint.start(Projection(samples, 60, None, 1), near, 16, 0)
 
@@ -448,8 +448,8 @@ def test_plain_forms_in_given_coordinates_are_starts_only_if_wanted():
         seen = []
         found = find_form(
             made,
+            (ABSOLUTE,),
             settings=dataclasses.replace(SMALL, given_axes=wanted, refits=2),
-            errors=Errors.ABSOLUTE,
             seed=0,
             clock=Clock(),
             progress=lambda stage, share, A, seen=seen: seen.append(A),
@@ -482,7 +482,7 @@ def test_starts_without_repetitions():
     ],
 )
 def test_search_finds_sharp_laws_in_a_hidden_frame(law, group, points):
-    found, truth, _ = searched(realistic(11, "normal", law, group, points, samples=1_500), Errors.ABSOLUTE)
+    found, truth, _ = searched(realistic(11, "normal", law, group, points, samples=1_500), (ABSOLUTE,))
     assert form_distance(found.A, truth) < 0.02
     assert QuadraticForm(found.A).group_name == QuadraticForm(truth).group_name
     assert found.restarts[0].criterion == min(r.criterion for r in found.restarts) < 0.05
@@ -494,53 +494,29 @@ def test_relative_errors_are_chosen_where_targets_span_decades():
     size = task.y.norm(dim=-1, keepdim=True)
     noisy = dataclasses.replace(task, y=task.y + 0.05 * size * normal(*task.y.shape, seed=1))
     found, truth, _ = searched(noisy)
-    assert found.errors is Errors.RELATIVE and found.wins > 0.5
+    assert found.objective == RELATIVE and found.wins > 0.5
     assert form_distance(found.A, truth) < 0.05
 
 
 def test_absolute_errors_are_chosen_for_a_noisy_polynomial():
     task = realistic(4, "normal", "polynomial", (1, 2), samples=1_200, noise=0.1)
     found, truth, _ = searched(task)
-    assert found.errors is Errors.ABSOLUTE and form_distance(found.A, truth) < 0.05
+    assert found.objective == ABSOLUTE and form_distance(found.A, truth) < 0.05
 
 
 def test_asked_errors_are_the_errors():
     task = realistic(4, "normal", "polynomial", (1, 2), samples=500)
     tiny = Settings(starts=3, generations=0, finalists=1)
-    for errors in Errors:
-        found, _, _ = searched(task, errors, tiny)
-        assert found.errors is errors and found.wins is None
-
-
-def test_relative_weights_make_errors_relative():
-    y = 10.0 ** torch.linspace(0, 3, 50, dtype=torch.float64)
-    samples = Samples(normal(50, 1, 2), torch.stack([y, -y], 1), as_rep("vector"))
-    squares = (relative_weights(samples, samples) * y.square()).sort().values
-    assert float(squares[-1] / squares[25]) < 2 and float(squares[-1] / squares[12]) < 3
-    given = dataclasses.replace(samples, weights=torch.linspace(1, 2, 50).double())
-    ratio = relative_weights(given, samples) / relative_weights(samples, samples)
-    torch.testing.assert_close(ratio, given.weights)
-
-
-def test_prepared_targets_are_of_order_one():
-    for rep in ("scalar", "vector", "scalar + vector"):
-        rep = as_rep(rep)
-        samples = Samples(normal(90, 1, 3), 1e12 * normal(90, *rep.shape(3), seed=1) ** 3, rep)
-        for errors in Errors:
-            done = prepared(samples, errors)
-            w = torch.ones(90) if done.weights is None else done.weights / done.weights.mean()
-            size = float((w * done.y.reshape(90, -1).square().mean(1)).mean())
-            assert 0.3 < size < 3
-    y = normal(90).exp() ** 4
-    relative = prepared(Samples(normal(90, 1, 3), y), Errors.RELATIVE).y
-    assert torch.equal(relative.argsort(), y.argsort())  # a monotone function of y is as good an invariant
+    for objective in SQUARES.values():
+        found, _, _ = searched(task, (objective,), tiny)
+        assert found.objective == objective and found.wins is None
 
 
 def test_a_few_wild_targets_do_not_rule():
     task = realistic(8, "normal", "saturation", (1, 2), samples=1_500, noise=0.02)
     y = task.y.clone()
     y[::100] += 100 * y.std() * normal(15, seed=3)
-    found, truth, _ = searched(dataclasses.replace(task, y=y), Errors.ABSOLUTE)
+    found, truth, _ = searched(dataclasses.replace(task, y=y), (ABSOLUTE,))
     assert form_distance(found.A, truth) < 0.03
 
 
@@ -563,7 +539,7 @@ def test_the_answer_does_not_depend_on_how_many_work():
     ends = []
     for workers in (1, 2):
         settings = dataclasses.replace(tiny, workers=workers)
-        found, _, made = searched(task, Errors.ABSOLUTE, settings)
+        found, _, made = searched(task, (ABSOLUTE,), settings)
         matrices = refit(
             made.parts.train,
             found,
@@ -590,7 +566,9 @@ def test_an_interrupted_search_carries_its_best():
             raise KeyboardInterrupt
 
     with pytest.raises(Interrupted) as caught:
-        searched(realistic(4, "normal", "root", (1, 2), samples=400), None, SMALL, progress=stop)
+        searched(
+            realistic(4, "normal", "root", (1, 2), samples=400), (ABSOLUTE, RELATIVE), SMALL, progress=stop
+        )
     assert caught.value.found.restarts and caught.value.found.A.isfinite().all()
     assert len(calls) == 2
 
@@ -598,7 +576,7 @@ def test_an_interrupted_search_carries_its_best():
 def test_near_best_and_agreeing():
     A, B = (QuadraticForm.random(1, 2, seed=s).matrix for s in (1, 2))
     ends = tuple(Restart("white", M, c) for M, c in ((A, 0.1), (B, 0.12), (-A, 0.14), (B, 0.9)))
-    found = Search(A, Errors.ABSOLUTE, ends)
+    found = Search(A, ABSOLUTE, ends)
     assert len(found.near_best) == 3 and found.agreeing == 2
 
 
@@ -609,7 +587,7 @@ def test_near_best_and_agreeing():
 def refitted():
     """The form of noisy samples, refits, and the truth."""
     task = realistic(9, "normal", "saturation", (1, 2), samples=1_000, noise=0.1)
-    found, truth, made = searched(task, Errors.ABSOLUTE)
+    found, truth, made = searched(task, (ABSOLUTE,))
     settings = dataclasses.replace(SMALL, refits=8)
     shares = []
     matrices = refit(
@@ -652,7 +630,7 @@ def test_refits_spread_more_where_there_are_fewer_samples():
     for count in (150, 1_100):
         matrices = refit(
             made.parts.train.rows(slice(0, count)),
-            Search(truth, Errors.ABSOLUTE, ()),
+            Search(truth, ABSOLUTE, ()),
             settings=dataclasses.replace(SMALL, refits=8),
             seed=0,
             clock=Clock(),
@@ -670,7 +648,7 @@ def test_refits_spread_far_where_targets_do_not_see_the_form(noise, degree):
     A = unit_form(QuadraticForm.random(1, 2, seed=3).matrix)
     matrices = refit(
         made.parts.train,
-        Search(A, Errors.ABSOLUTE, ()),
+        Search(A, ABSOLUTE, ()),
         settings=dataclasses.replace(SMALL, refits=6),
         seed=0,
         clock=Clock(),
@@ -856,7 +834,7 @@ def equally_good(task, sizes):
     noise = torch.randn(len(sizes), 4, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     forms = [unit_form(truth + s * (E + E.mT)) for s, E in zip(sizes, noise)]
     ends = tuple(Restart("", A, 0.3) for A in forms)
-    return posed.parts, truth, Search(forms[0], Errors.ABSOLUTE, ends)
+    return posed.parts, truth, Search(forms[0], ABSOLUTE, ends)
 
 
 def test_a_law_tells_ends_apart_that_are_equally_good_otherwise():

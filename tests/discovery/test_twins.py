@@ -11,19 +11,12 @@ from gortho import Samples, Settings, Verdict
 from gortho.discovery import norms
 from gortho.discovery.defect import Defect, Noise, contradicted, defect, noise_of
 from gortho.discovery.measured import Measured, measure
-from gortho.discovery.models import (
-    Invariants,
-    KernelRidge,
-    Table,
-    boosted_trees,
-    coordinates,
-    polynomial,
-    squared_errors,
-)
+from gortho.discovery.models import Invariants, coordinates, squared_errors
 from gortho.discovery.norms import OtherNorm, changes
 from gortho.discovery.predictor import Parts
 from gortho.discovery.twins import _model, measured
 from gortho.groups import random_generator
+from gortho.objectives.learners import KernelRidge, Table, boosted_trees, polynomial
 from gortho.reps import as_rep
 from gortho.studies.tasks.violated import SHARES, violated, violated_problem
 

@@ -14,7 +14,6 @@ from gortho.discovery.measured import Measured
 from gortho.discovery.projection import Projection
 from gortho.discovery.sandwich import draws
 from gortho.discovery.spreads import UNDERSTATED, given_errors, spread, steady, without_noise_eigenvalues
-from gortho.discovery.targets import Errors
 from gortho.discovery.verdict import (
     TOLERANCE,
     Evidence,
@@ -22,6 +21,7 @@ from gortho.discovery.verdict import (
     confidence,
     judge,
 )
+from gortho.objectives import ABSOLUTE
 from gortho.samples import Samples
 from gortho.samples.frame import Frame, unit_form
 from gortho.stored import restored, stored
@@ -236,7 +236,7 @@ def test_errors_of_isotropic_forms_hold_what_the_noise_does(power, degree):
         projection = Projection(train, 80 if degree is None else 0, None, 0, degree=degree)
         start = torch.tensor([[1.1, 0.05, 0.0], [0.05, 0.9, 0.05], [0.0, 0.05, 1.0]], dtype=torch.float64)
         A = projection.refine(start, 20).A
-        forms = draws(train, rest, A, Errors.ABSOLUTE, 0, degree)
+        forms = draws(train, rest, A, ABSOLUTE, 0, degree)
         frame = Frame(torch.eye(3, dtype=torch.float64))
         entry, eigen = given_errors(frame, QuadraticForm(A), A.expand(9, 3, 3), True, forms)
         values = torch.linalg.eigvalsh(A).numpy()
@@ -257,7 +257,7 @@ def test_errors_of_forms_hold_a_misfit_that_neighbours_share():
         for noise, errors in ((wave, together), (wave[torch.randperm(600, generator=g)], alone)):
             part = dataclasses.replace(samples, y=samples.y + 0.05 * noise)
             A = Projection(part, 0, None, 0, degree=1).refine(torch.eye(3, dtype=torch.float64), 20).A
-            forms = draws(part, part, A, Errors.ABSOLUTE, 0, 1)
+            forms = draws(part, part, A, ABSOLUTE, 0, 1)
             errors.append(float((forms - A).square().mean().sqrt()))
             if noise is wave:
                 off.append(float((A - torch.eye(3)).square().mean().sqrt()))

@@ -15,11 +15,11 @@ from gortho.discovery.predictor import Kind, linear_predictor, mean_error
 from gortho.discovery.process import Process
 from gortho.discovery.search import Search
 from gortho.discovery.smooth import predictor
-from gortho.discovery.targets import Errors
 from gortho.discovery.written import Written, _left_by, exact_formula, has_formula, shortened, terms_of
 from gortho.formulas import Factor, Monomial, Term
 from gortho.formulas.together import together
 from gortho.nn.process import Chart
+from gortho.objectives import ABSOLUTE
 from gortho.reps import Vector, as_rep
 from gortho.samples import Samples
 from gortho.samples.door import enter
@@ -115,7 +115,7 @@ def found_near(posed, output, seed=0):
     shift = 1e-3 * torch.randn(5, 3, 3, dtype=torch.float64, generator=generator)
     forms = [posed.frame.form_in(TRUTH + s + s.mT) for s in shift]
     best = linear_predictor(QuadraticForm(forms[0]), posed.parts.train, 0)
-    form = FoundForm(Search(forms[0], Errors.ABSOLUTE, ()), forms[0], torch.stack(forms))
+    form = FoundForm(Search(forms[0], ABSOLUTE, ()), forms[0], torch.stack(forms))
     return exact_formula(form, best, posed.parts, 0, Clock(None))
 
 

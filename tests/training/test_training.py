@@ -15,11 +15,12 @@ from helpers import normal, stir
 from safetensors.torch import save_file
 
 from gortho import EquivariantNet, LearnableForm, QuadraticForm, fit
+from gortho.objectives import ABSOLUTE
 from gortho.reps import as_rep
 from gortho.samples import Samples
 from gortho.training import predict
 from gortho.training.checkpoints import Ended, History
-from gortho.training.solvers import LEAST_SQUARES_COLUMNS, least_squares, scaled_mse, solvable
+from gortho.training.solvers import LEAST_SQUARES_COLUMNS, least_squares, solvable
 from gortho.training.steppers import learning_rate
 
 FORM = QuadraticForm.minkowski(3)
@@ -45,7 +46,7 @@ def test_loss_goes_down_and_the_best_state_is_kept(form):
     history = fit(net, X, Y, epochs=15, batch_size=32, validation=(X[:30], Y[:30]))
     assert history.train[-1] < history.train[0]
     assert history.best_validation == min(history.validation) == history.validation[history.best_epoch]
-    assert float(scaled_mse(net)(net(X[:30]), Y[:30])) == pytest.approx(history.best_validation, rel=1e-9)
+    assert float(ABSOLUTE.loss(net)(net(X[:30]), Y[:30])) == pytest.approx(history.best_validation, rel=1e-9)
     assert not net.training and net.check_values and history.ended == "all epochs done"
 
 
@@ -156,7 +157,7 @@ class Stop(Exception):
 
 def failing_loss(net, calls, error):
     """The default loss, raising an error at the given call."""
-    count, inner = 0, scaled_mse(net)
+    count, inner = 0, ABSOLUTE.loss(net)
 
     def loss(p, t, weights):
         nonlocal count
@@ -210,7 +211,7 @@ def test_ctrl_c_keeps_the_best_state():
     history = fit(net, X, Y, loss=failing_loss(net, 11, KeyboardInterrupt), validation=held_out, **QUICK)
     assert history.ended == "interrupted in epoch 2; the best state so far is kept"
     assert history.how is Ended.INTERRUPTED
-    assert float(scaled_mse(net)(net(X[:30]), Y[:30])) == pytest.approx(history.best_validation, rel=1e-9)
+    assert float(ABSOLUTE.loss(net)(net(X[:30]), Y[:30])) == pytest.approx(history.best_validation, rel=1e-9)
     assert net.check_values and not net.training
 
 

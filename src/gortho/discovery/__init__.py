@@ -6,8 +6,8 @@ from gortho.discovery.large import Survey, survey
 from gortho.discovery.result import Discovery
 from gortho.discovery.settings import Settings
 from gortho.discovery.spectral import SpectralForm, spectral_form
-from gortho.discovery.targets import Errors
 from gortho.discovery.verdict import Verdict
+from gortho.objectives import Errors
 
 __all__ = [
     "Discovery",

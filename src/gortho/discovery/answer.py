@@ -11,12 +11,11 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.bent import bent_p
-from gortho.discovery.classes import frequencies, log_losses
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import Noise
 from gortho.discovery.evidence import Evidence
 from gortho.discovery.find import SEARCH_SAMPLES, FoundForm
-from gortho.discovery.models import coordinates, squared_errors
+from gortho.discovery.models import coordinates
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Kind
 from gortho.discovery.provenance import Provenance, Restart
@@ -25,12 +24,13 @@ from gortho.discovery.sandwich import draws
 from gortho.discovery.search import Search
 from gortho.discovery.settling import settling
 from gortho.discovery.spreads import certificate, given_errors, spread
-from gortho.discovery.targets import Errors
 from gortho.discovery.twins import Comparison, Model
 from gortho.discovery.verdict import TOLERANCE, Verdict, confidence, judge, percent
 from gortho.discovery.violation import Violation, violation
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
+from gortho.objectives import ABSOLUTE, RELATIVE, Errors, Objective
+from gortho.objectives.squares import spans_decades
 from gortho.report.data import Peer
 from gortho.report.words import spoken
 from gortho.samples.errors import numbered
@@ -45,7 +45,7 @@ OUTLIERS = (
     "Look first at the few samples that the note names: outliers make most of the error. Drop what is wrong, or say by "
     "y_error or sample_weight how much they count."
 )
-RELATIVE = "in the fits, in the verdict and for the formula, but not in the lines on held-out errors"
+IN_FITS = "in the fits, in the verdict and for the formula, but not in the lines on held-out errors"
 INTERRUPTED = (
     "The search was interrupted: this is the best form so far, and the evidence is not complete.",
     "Run it again and let it finish, or with a time budget, at which it ends by itself.",
@@ -85,12 +85,14 @@ def answer(
         errors = given_errors(posed.frame, candidate, matrices, exact, drawn, left)
     entry, eigen = errors or (None, None)
     network = None if fitted is None else posed.network_out(fitted)
-    shown = {} if comparison is None else _shown(posed, comparison, network, candidate)
+    shown = {} if comparison is None else _shown(posed, comparison, network, candidate, found.objective)
     return Discovery(
         *ruling,
         repr(samples.rep),
         samples.names,
-        provenance(samples, seed, clock, found.errors, None if fitted is None else fitted.kind, tolerance),
+        provenance(
+            samples, seed, clock, found.objective.errors, None if fitted is None else fitted.kind, tolerance
+        ),
         candidate=candidate,
         entry_errors=entry,
         eigenvalue_errors=eigen,
@@ -132,25 +134,26 @@ def _ruling(
 def _how_errors_count(samples: Samples, posed: Posed, found: Search) -> list[str]:
     """Words on weights, and on errors that are relative by choice of the search."""
     notices = [] if samples.weights is None else [WEIGHTED]
-    if found.wins is not None and found.errors is Errors.RELATIVE:
+    if found.wins is not None and found.objective == RELATIVE:
         notices.append(
             f"relative errors give the better form (on {100 * found.wins:.0f} % of the validation samples): errors are "
-            f"weighted by the size of the targets, {RELATIVE if posed.spans_decades else 'in the search'}"
+            f"weighted by the size of the targets, {IN_FITS if spans_decades(posed.parts.train) else 'in the search'}"
         )
     return notices
 
 
 def _draws(posed: Posed, form: FoundForm, fitted: Fitted | None, seed: int) -> Tensor | None:
     """Forms as far from the found one as noise leads; labels have refits alone."""
-    if posed.classes or fitted is None or fitted.form.signature.zero:
+    squares = form.search.objective.least_squares
+    if not squares or fitted is None or fitted.form.signature.zero:
         return None
     if form.law is fitted and fitted.kind is Kind.FORMULA:  # what it leaves is rounding
         return None
     short = fitted.kind is Kind.POLYNOMIAL
-    parts = posed.weighted(form.search.errors) if short else posed.parts
+    parts = posed.weighted(form.search.objective) if short else posed.parts
     degree = fitted.options["degree"] if short else None
     few = [s.rows(slice(0, SEARCH_SAMPLES)) for s in parts[:2]]
-    return draws(few[0], few[1], fitted.form.matrix, form.search.errors, seed, degree)
+    return draws(few[0], few[1], fitted.form.matrix, form.search.objective, seed, degree)
 
 
 def gathered(
@@ -173,7 +176,7 @@ def gathered(
         signature_votes=0.0 if around is None else around.signature_votes,
         weakest_eigenvalue=0.0 if around is None else around.weakest_eigenvalue,
         zero_directions=zero,
-        bent=None if form.law or zero == len(A) - 1 else bent_p(everyone, A, found.errors, seed),
+        bent=None if form.law or zero == len(A) - 1 else bent_p(everyone, A, found.objective, seed),
         spectral_gap=None if spectral is None else spectral.gap,
         classes=len(posed.classes),
         **c.evidence(),
@@ -205,19 +208,21 @@ def with_few(found: Discovery, e: Evidence, posed: Posed) -> tuple[str, ...]:
     return (*(n for n in found.notices if n not in before), *_few_notice(e, posed))
 
 
-def _shown(posed: Posed, c: Comparison, network: InFrame | None, form: QuadraticForm) -> dict[str, Any]:
+def _shown(
+    posed: Posed, c: Comparison, network: InFrame | None, form: QuadraticForm, objective: Objective
+) -> dict[str, Any]:
     """Held-out errors in the given coordinates, certificates, and true values beside predicted ones."""
     test = posed.given.held_out
     size = posed.parts.held_out.y[0].numel()
     pick = slice(0, max(1, SHOWN // size))
-    rows, own = (_losses if posed.classes else _errors)(posed, c, form)
+    rows, own = _errors(posed, c, form, objective)
 
     def free(x: Tensor, point: Tensor | None, sample: Tensor | None) -> Tensor:
         moved = replace(
             test, x=x, point_scalars=point, sample_scalars=sample, y=x, weights=None, noise=None, bundles=None
         )
         values = c.plain(coordinates(replace(moved, x=x / posed.x_unit @ posed.frame.W.mT)))
-        return values if posed.classes else posed.values_out(values.reshape(len(x), *test.y.shape[1:]))
+        return posed.values_out(values.reshape(len(x), *test.y.shape[1:]))
 
     return {
         "peers": rows,
@@ -235,35 +240,21 @@ def _models(c: Comparison, form: QuadraticForm | Symmetry) -> tuple[tuple[Model,
     )
 
 
-def _errors(posed: Posed, c: Comparison, form: QuadraticForm | Symmetry) -> tuple[tuple[Peer, ...], Tensor]:
-    """Mean squared errors in the given coordinates, by the weights of the samples, and the predictor's values."""
+def _errors(
+    posed: Posed, c: Comparison, form: QuadraticForm | Symmetry, objective: Objective = ABSOLUTE
+) -> tuple[tuple[Peer, ...], Tensor]:
+    """Mean losses in the given coordinates, by the weights of the samples, and the predictor's values."""
     unit = posed.given.train.units[1]  # squares stay in range
-    parts = posed.given
-    everyone = Samples.cat(parts).in_units(1.0, unit)
-    test = parts.held_out.in_units(1.0, unit)
-    w = everyone.each_weight
-    mean = torch.tensordot(w / w.sum(), everyone.y, dims=1)
+    parts = [s.in_units(1.0, unit) for s in posed.given]
+    test = parts[2]
     share = 1.0 if test.weights is None else 1 / float(test.weights.mean())
-    # Of all samples, as in the reason: the same error is the same share in both, also where few weights are large.
-    variance = share * float(squared_errors(mean.expand_as(everyone.y), everyone).mean())
-    variance = max(variance, 1e-300)
+    # The same error is the same share as in the reason, also where few weights are large.
+    whole = max(share * objective.chance(parts)[1], 1e-300)
     rows = []
     for model, name, note in _models(c, form):
-        mse = share * float(squared_errors(posed.values_out(model.held_out) / unit, test).mean())
-        rows.append(Peer(name, mse * unit * unit, mse / variance, model.parameters, note))
-    return tuple(rows), posed.values_out(c.own.held_out)
-
-
-def _losses(posed: Posed, c: Comparison, form: QuadraticForm) -> tuple[tuple[Peer, ...], Tensor]:
-    """Log losses, and the predictor's probabilities."""
-    test, train = posed.given.held_out, posed.given.train
-    share = 1.0 if test.weights is None else 1 / float(test.weights.mean())
-    chance = share * log_losses(frequencies(train).log().expand(len(test), -1), test).mean()
-    rows = []
-    for model, name, note in _models(c, form):
-        loss = share * float(log_losses(model.held_out, test).mean())
-        rows.append(Peer(name, loss, loss / float(chance), model.parameters, note))
-    return tuple(rows), c.own.held_out.exp()
+        loss = share * float(objective.losses(posed.values_out(model.held_out) / unit, test).mean())
+        rows.append(Peer(name, loss * unit * unit, loss / whole, model.parameters, note))
+    return tuple(rows), posed.values_out(objective.expected(c.own.held_out))
 
 
 def provenance(

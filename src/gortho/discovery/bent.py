@@ -18,8 +18,8 @@ from gortho.discovery.family import Family, Inputs
 from gortho.discovery.looks import LAST, few_for, robust_weights
 from gortho.discovery.models import paired_p
 from gortho.discovery.projection import Projection, Solve
-from gortho.discovery.targets import Errors, prepared
 from gortho.nn.tuples import SOFT
+from gortho.objectives import Objective
 from gortho.reps import Scalar
 from gortho.samples.values import Samples
 
@@ -74,7 +74,7 @@ def mean_direction(x: Tensor) -> Tensor | None:
     return mean / middle if middle > 0 and float((s < ONE_SIDE * middle).double().mean()) <= FEW else None
 
 
-def bent_p(samples: Samples, A: Tensor, errors: Errors, seed: int) -> float | None:
+def bent_p(samples: Samples, A: Tensor, objective: Objective, seed: int) -> float | None:
     """How sure it is that the form is better than its rivals: the larger p of two paired tests.
 
     None where the question does not arise: several vectors, outputs with indices, vectors on all sides of the origin.
@@ -85,7 +85,7 @@ def bent_p(samples: Samples, A: Tensor, errors: Errors, seed: int) -> float | No
     if mean is None:
         return None
     there = samples.x[:, 0] @ mean > ONE_SIDE
-    few, columns = few_for(prepared(samples.rows(there), errors), LAST)
+    few, columns = few_for(objective.prepared(samples.rows(there)), LAST)
     plain = Projection(few, columns, few.weights, seed, SOFT)
     plain = plain.reweighted(robust_weights(plain, plain.solve(plain.gauged(A))))
     own = plain.refine(A, RIVAL_STEPS)

@@ -19,7 +19,6 @@ from torch import Tensor
 from gortho import checks
 from gortho.discovery.answer import answer, provenance
 from gortho.discovery.bundles import bundled
-from gortho.discovery.classes import class_predictor, compare_classes
 from gortho.discovery.clock import SHARES, SHARES_BEFORE_PARITY, Clock, too_small
 from gortho.discovery.defect import noise_of
 from gortho.discovery.find import FoundForm, find_form
@@ -34,7 +33,6 @@ from gortho.discovery.search import Interrupted, as_good
 from gortho.discovery.settings import Settings
 from gortho.discovery.several import discover_several
 from gortho.discovery.spreads import without_noise_eigenvalues
-from gortho.discovery.targets import Errors
 from gortho.discovery.twins import Comparison, compare
 from gortho.discovery.verdict import TOLERANCE, Verdict
 from gortho.discovery.wider.claims import Asked, even_rep
@@ -43,6 +41,7 @@ from gortho.discovery.wider.widen import wanted, widen
 from gortho.discovery.workers import one_thread
 from gortho.discovery.written import smooth_or_written, with_law
 from gortho.forms import QuadraticForm
+from gortho.objectives import Objective, objectives_for
 from gortho.progress import watched
 from gortho.reps import Rep
 from gortho.samples.called import Labels
@@ -174,11 +173,11 @@ def discover(
                 samples, asked, dims, kinds, settings or Settings(), seed, clock, notices, tolerance
             )
         return replace(with_reach(found, samples), scalar_columns=scalar_columns(scalars))
-    kind = Errors.ABSOLUTE if samples.classes else as_errors(errors)  # labels are right or wrong
+    objectives = objectives_for(samples, errors)
     with one_thread(), watched(watch) as watch:
         posed = Posed.of(samples, seed, known, whole=len(samples) == len(X))
         found = _discover(
-            samples, posed, kind, settings or Settings(), seed, clock, watch, notices, tolerance, asked
+            samples, posed, objectives, settings or Settings(), seed, clock, watch, notices, tolerance, asked
         )
     from_tables: dict[str, Any] = {"columns": frame_columns(X), "scalar_columns": scalar_columns(scalars)}
     return replace(with_reach(found, samples), **from_tables)
@@ -198,9 +197,9 @@ def _without_outliers(
     """The form, searched for again as long as there are outliers; whether it was interrupted; the remaining samples."""
     form, interrupted = _until_interrupted(find, posed)
     for _ in range(SEARCHES):
-        if interrupted or posed.classes or clock.over():
+        if interrupted or not form.search.objective.least_squares or clock.over():
             break
-        out = outliers(posed.parts, form.A, form.search.errors, seed)
+        out = outliers(posed.parts, form.A, form.search.objective, seed)
         if not bool(out.any()):
             break
         posed = posed.without(out)
@@ -211,17 +210,9 @@ def _without_outliers(
 def _of_rank(form: FoundForm, posed: Posed, seed: int) -> tuple[Tensor, int]:
     """The form without eigenvalues that are indistinguishable from zero, and the number of these."""
     A, zero = without_noise_eigenvalues(form.A, form.refits, posed.frame)
-    if zero and not as_good(posed.parts.train, form.search.errors, A, form.A, seed):
+    if zero and not as_good(posed.parts.train, form.search.objective, A, form.A, seed):
         return form.A, 0  # the refits do not tell it from zero, but the samples do
     return A, zero
-
-
-def as_errors(errors: str) -> Errors | None:
-    """The kind of errors by its name; None for "auto"."""
-    try:
-        return None if errors == "auto" else Errors(errors)
-    except ValueError:
-        raise ValueError(f"errors = {errors!r}: choose 'auto', 'absolute' or 'relative'") from None
 
 
 def _report(
@@ -241,7 +232,7 @@ def _report(
 def _discover(
     samples: Samples,
     posed: Posed,
-    errors: Errors | None,
+    objectives: tuple[Objective, ...],
     settings: Settings,
     seed: int,
     clock: Clock,
@@ -255,34 +246,36 @@ def _discover(
     report = partial(_report, watch, _STAGES if settings.members == 1 else _STAGES_THEN_MEMBERS)
 
     def find(posed: Posed) -> FoundForm:
-        return find_form(posed, settings=settings, errors=errors, progress=partial(report, posed), **common)
+        return find_form(posed, objectives, settings=settings, progress=partial(report, posed), **common)
 
     form, interrupted, kept = _without_outliers(find, posed, **common)
     everything, posed, progress = posed, kept, partial(report, kept)
     notices = [*notices, *outlier_notices(everything, posed)]
     A, zero = _of_rank(form, posed, seed)
-    parts, fitted, comparison = posed.weighted(form.search.errors), form.law, None
-    steps = settings.predictor_steps
+    objective = form.search.objective
+    parts, fitted, comparison = posed.weighted(objective), form.law, None
+    steps, squares = settings.predictor_steps, objective.least_squares
     try:
         with clock.stage("predictor"):
-            fit = class_predictor if posed.classes else final_predictor
-            watched = partial(progress, "predictor", A=A)
+            how = common | {"progress": partial(progress, "predictor", A=A)}
             few = 50 if interrupted else steps
-            fitted = fitted or fit(QuadraticForm(A), parts, steps=few, progress=watched, **common)
+            fitted = fitted or final_predictor(QuadraticForm(A), parts, objective, steps=few, **how)
         interrupted |= fitted.ended is Ended.INTERRUPTED
-        if not (interrupted or posed.classes or form.law):
+        if squares and not (interrupted or form.law):
             form = with_law(form, fitted, posed, parts, settings, seed, clock)
             fitted = form.law or fitted
         A = fitted.form.matrix
         if not interrupted:
-            common["progress"] = partial(progress, A=A)
-            comparison = _compared(fitted, parts, posed, steps, **common)
-            if not posed.classes:
-                fitted, comparison = _handed_back(fitted, comparison, form, parts, settings, **common)
+            how = common | {"progress": partial(progress, "twins", A=A)}
+            with clock.stage("twins"):
+                comparison = compare(fitted, parts, objective, posed, steps=steps, **how)
+            if squares:
+                how = common | {"progress": partial(progress, "members", A=A)}
+                fitted, comparison = _handed_back(fitted, comparison, form, parts, settings, **how)
                 A = fitted.form.matrix
     except KeyboardInterrupt:
         interrupted = True
-    noise = None if posed.classes else noise_of(parts.train)
+    noise = noise_of(parts.train) if squares else None
     given = (noise, A, zero, interrupted, seed, clock, notices, tolerance)
     try:
         told = answer(samples, posed, form, fitted, comparison, *given)
@@ -298,23 +291,6 @@ def _discover(
         return with_formula(told, posed, form.refits, clock, *(model.held_out for model in seen))
     except KeyboardInterrupt:
         return answer(samples, posed, form, fitted, None, *given)
-
-
-def _compared(
-    fitted: Fitted,
-    parts: Parts,
-    posed: Posed,
-    steps: int,
-    seed: int,
-    clock: Clock,
-    progress: Callable[..., None],
-) -> Comparison:
-    """The predictor compared with the twins."""
-    common: dict[str, Any] = {"seed": seed, "clock": clock, "progress": partial(progress, "twins")}
-    with clock.stage("twins"):
-        if posed.classes:
-            return compare_classes(fitted, parts, **common)
-        return compare(fitted, parts, steps=steps, given=posed.measured, axes=posed.frame.inverse, **common)
 
 
 def _handed_back(
@@ -337,15 +313,14 @@ def _handed_back(
             if fitted.kind is Kind.POLYNOMIAL:
                 fitted = with_validation(fitted, parts, seed)
     if settings.members > 1 and fitted.kind in (Kind.LINEAR, Kind.NETWORK):
-        steps, watched = settings.predictor_steps, partial(progress, "members")
         with clock.stage("members"):
             fitted = committee(
                 fitted,
                 parts,
                 members=settings.members,
-                steps=steps,
+                steps=settings.predictor_steps,
                 seed=seed,
                 clock=clock,
-                progress=watched,
+                progress=progress,
             )
     return fitted, comparison

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gortho.discovery.classes import probabilities
 from gortho.nn.framed import InFrame
+from gortho.objectives.entropy import probabilities
 from gortho.reps import Scalar, as_rep
 from gortho.samples.called import Labels
 from gortho.samples.door import as_tuples, by_name, split_scalars

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gortho.discovery.clock import Clock
 from gortho.discovery.likelihood import likelihood_refits, most_likely
-from gortho.discovery.models import KernelRidge, Table, coordinates
+from gortho.discovery.models import coordinates
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Parts, exact_law
 from gortho.discovery.refits import refit
-from gortho.discovery.search import Interrupted, Search, search
+from gortho.discovery.search import Interrupted, Progress, Search, search
 from gortho.discovery.settings import Settings
 from gortho.discovery.spectral import SpectralForm, spectral_form
 from gortho.discovery.starts import (
@@ -26,15 +28,16 @@ from gortho.discovery.starts import (
     stabiliser_starts,
     white_starts,
 )
-from gortho.discovery.targets import Errors
 from gortho.forms import QuadraticForm
+from gortho.objectives import ABSOLUTE, Objective
+from gortho.objectives.learners import KernelRidge, Table
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 
 #: More samples than this add time, not knowledge, to the search for the form (the predictor sees all).
 SEARCH_SAMPLES = 10_000
 #: A label says little, and the error of a form of classes falls with their number: its last fit sees more of them.
-LABELS = 50_000
+LIKELIHOOD_SAMPLES = 50_000
 #: Samples of the search's validation part, at most.
 VALIDATION_SAMPLES = 1_000
 
@@ -57,14 +60,17 @@ class FoundForm:
 
 def find_form(
     posed: Posed,
+    objectives: Sequence[Objective],
     *,
     settings: Settings,
-    errors: Errors | None,
     seed: int,
     clock: Clock,
     progress: Callable[[str, float, Tensor], None] = lambda stage, share, A: None,
 ) -> FoundForm:
-    """Search and refits: the one way to find a form. An interruption raises `Interrupted` with the best so far."""
+    """Search and refits: the one way to find a form, by the best of some objectives.
+
+    An interruption raises `Interrupted` with the best so far.
+    """
     train = posed.parts.train.rows(slice(0, SEARCH_SAMPLES))
     validation = posed.parts.validation.rows(slice(0, VALIDATION_SAMPLES))
     with clock.stage("search"):
@@ -73,32 +79,26 @@ def find_form(
             starts = _starts(posed, train, spectral, settings, seed)
         except KeyboardInterrupt:
             A = torch.eye(train.n, dtype=torch.float64)
-            raise Interrupted(Search(A, Errors.ABSOLUTE, ())) from None
+            raise Interrupted(Search(A, objectives[0], ())) from None
         found = search(
             train,
             validation,
             starts,
             settings=settings,
-            errors=errors,
+            objectives=objectives,
             seed=seed,
             clock=clock,
-            progress=lambda share, A: progress("search", share, A),
+            progress=partial(progress, "search"),
         )
-    if posed.classes:
-        return _of_classes(posed, found, spectral, settings, seed, clock, progress)
+    shown = partial(progress, "refits")
     try:
         with clock.stage("refits"):
+            if not found.objective.least_squares:
+                found, matrices = _most_likely(posed, found, settings.refits, seed, shown)
+                return FoundForm(found, found.A, matrices, None, spectral)
             law = exact_law(QuadraticForm(found.A), posed.parts, seed)
             found, law = _by_law(found, law, posed.parts, seed)
-            matrices = refit(
-                Samples.cat([train, validation]),
-                found if law is None else replace(found, A=law.form.matrix, errors=Errors.ABSOLUTE),
-                settings=settings,
-                seed=seed,
-                clock=clock,
-                progress=lambda share, A: progress("refits", share, A),
-                degree=None if law is None else law.options["degree"],
-            )
+            matrices = _refits(Samples.cat([train, validation]), found, law, settings, seed, clock, shown)
     except KeyboardInterrupt:
         raise Interrupted(found) from None
     A = found.A if law is None else law.form.matrix
@@ -119,43 +119,38 @@ def _by_law(found: Search, law: Fitted | None, parts: Parts, seed: int) -> tuple
     return replace(found, A=best.form.matrix, restarts=tuple(ends)), best
 
 
-def _of_classes(
-    posed: Posed,
-    found: Search,
-    spectral: SpectralForm | None,
-    settings: Settings,
-    seed: int,
-    clock: Clock,
-    progress: Callable[[str, float, Tensor], None],
-) -> FoundForm:
-    """The ends of the search brought to maximum likelihood, and its refits."""
-    parts = posed.weighted(Errors.ABSOLUTE)
-    labels = Samples.cat(parts[:2]).rows(slice(0, LABELS))
-    try:
-        with clock.stage("refits"):
-            likely = most_likely(labels, found)
-            matrices = likelihood_refits(
-                labels, likely, settings.refits, seed, lambda share, A: progress("refits", share, A)
-            )
-    except KeyboardInterrupt:
-        raise Interrupted(found) from None
-    return FoundForm(likely, likely.A, matrices, None, spectral)
+def _most_likely(
+    posed: Posed, found: Search, refits: int, seed: int, progress: Progress
+) -> tuple[Search, Tensor]:
+    """The ends of the search brought to where the loss itself is least, and refits of that."""
+    whole = Samples.cat(posed.weighted(found.objective)[:2]).rows(slice(0, LIKELIHOOD_SAMPLES))
+    likely = most_likely(whole, found)
+    return likely, likelihood_refits(whole, likely, refits, seed, progress)
 
 
 def refits_of(
     fitted: Fitted, posed: Posed, found: Search, settings: Settings, seed: int, clock: Clock
 ) -> Tensor:
     """Refits of a form with its polynomial."""
-    p = posed.weighted(found.errors)
-    return refit(
-        Samples.cat([p.train, p.validation]).rows(slice(0, SEARCH_SAMPLES)),
-        replace(found, A=fitted.form.matrix, errors=Errors.ABSOLUTE),
-        settings=settings,
-        seed=seed,
-        clock=clock,
-        progress=lambda share, A: None,
-        degree=fitted.options["degree"],
-    )
+    samples = Samples.cat(posed.weighted(found.objective)[:2]).rows(slice(0, SEARCH_SAMPLES))
+    return _refits(samples, found, fitted, settings, seed, clock, lambda share, A: None)
+
+
+def _refits(
+    samples: Samples,
+    found: Search,
+    law: Fitted | None,
+    settings: Settings,
+    seed: int,
+    clock: Clock,
+    progress: Progress,
+) -> Tensor:
+    """Refits of the form by the search's family, or by the polynomial that the law is."""
+    common: dict[str, Any] = {"settings": settings, "seed": seed, "clock": clock, "progress": progress}
+    if law is not None:
+        found = replace(found, A=law.form.matrix, objective=ABSOLUTE)
+        common["degree"] = law.options["degree"]
+    return refit(samples, found, **common)
 
 
 def _starts(

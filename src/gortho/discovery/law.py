@@ -23,6 +23,7 @@ from gortho.formulas.pencil import plainest
 from gortho.formulas.terms import Term
 from gortho.formulas.units import about, given
 from gortho.formulas.values import Formula
+from gortho.objectives import SQUARES
 from gortho.reps import Scalar, Vector, as_rep
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
@@ -93,7 +94,7 @@ def _problem(
     twin: Tensor | None,
 ) -> Problem:
     """What the formula is sought for, in these units of x and y."""
-    weighted, parts = posed.weighted(found.provenance.errors), posed.given
+    weighted, parts = posed.weighted(SQUARES[found.provenance.errors]), posed.given
     train, validation, held_out = (
         replace(part.in_units(*units), weights=like.weights)
         for part, like in (

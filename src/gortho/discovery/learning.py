@@ -15,10 +15,10 @@ from gortho.discovery.predictor import Parts
 from gortho.discovery.search import FINAL_ROUNDS, Interrupted, Search
 from gortho.discovery.settings import Settings
 from gortho.discovery.spreads import given_errors, spread, without_noise_eigenvalues
-from gortho.discovery.targets import Errors, prepared
 from gortho.discovery.verdict import MAX_SPREAD, NOTHING_EXPLAINED, percent
 from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm
+from gortho.objectives import objectives_for
 from gortho.samples import Samples
 
 
@@ -35,10 +35,10 @@ class Learnt:
 def learn_form(samples: Samples, settings: Settings, seed: int) -> Learnt:
     """The form by search and refits as in `discover`, of classes by their likelihood; no predictor, no verdict."""
     posed = Posed.of(samples, seed)
-    errors = Errors.ABSOLUTE if samples.classes else None  # labels are right or wrong
     try:
         with one_thread():
-            found = find_form(posed, settings=settings, errors=errors, seed=seed, clock=Clock())
+            objectives = objectives_for(samples)
+            found = find_form(posed, objectives, settings=settings, seed=seed, clock=Clock())
             own, constant = held_out_errors(found, posed.parts, seed)
     except Interrupted:
         raise KeyboardInterrupt from None
@@ -57,7 +57,7 @@ def learn_form(samples: Samples, settings: Settings, seed: int) -> Learnt:
 def held_out_errors(found: FoundForm, parts: Parts, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Squared errors of held-out samples: by the search's family at a form, within the range of y; and by the mean."""
     train = parts.train.rows(slice(0, SEARCH_SAMPLES))
-    both = prepared(Samples.cat([train, parts.held_out]), found.search.errors)
+    both = found.search.objective.prepared(Samples.cat([train, parts.held_out]))
     train, test = both.rows(slice(0, len(train))), both.rows(slice(len(train), None))
     (projection,) = projections(train, LAST, [FINAL_ROUNDS[-1][0]], seed)
     own = projection.predict(projection.solve(found.search.A), test).reshape(test.y.shape)

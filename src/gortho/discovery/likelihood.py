@@ -1,7 +1,8 @@
-"""The form of classes by maximum likelihood: a short logistic model of the invariants, fitted together with the form.
+"""The form by maximum likelihood, as of classes: a short model of the invariants, fitted together with the form.
 
 Each label carries little information, so a model with few unknowns determines the form better than the large families
-of the search, which only has to come close. This starts from the end points of the search.
+of the search, which only has to come close. This starts from the end points of the search. The loss may be that of any
+objective whose outputs are numbers, such as logits.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from gortho.discovery.refits import align_signs
 from gortho.discovery.search import Restart, Search
 from gortho.discovery.spectral import entries_of, of_entries
+from gortho.objectives import Objective
+from gortho.objectives.objective import weighted_mean
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 
@@ -36,16 +38,17 @@ EQUALLY_LIKELY = 2.0
 
 
 @dataclass(frozen=True)
-class Logistic:
-    """Samples with labels, in their frame, for fits of form and weights together."""
+class ShortModel:
+    """Samples, in their frame, for fits of form and weights together."""
 
     samples: Samples
+    objective: Objective
     units: Tensor
     centres: Tensor  # of the bumps along each invariant ``(bumps, invariants)``
     width: Tensor
 
     @classmethod
-    def of(cls, samples: Samples, A: Tensor) -> Logistic:
+    def of(cls, samples: Samples, objective: Objective, A: Tensor) -> ShortModel:
         """Units of the invariants and places of the bumps from a form that is near."""
         u = _invariants(A, samples)
         units = u.abs().median(0).values
@@ -54,7 +57,7 @@ class Logistic:
         bumps = min(BUMPS, len(u) // (LABELS_FOR_EACH * u.shape[1]))
         width = torch.tensor(high - low) / max(bumps - 1, 1)
         centres = torch.tensor(low) + width * torch.arange(bumps if bumps > 2 else 0)[:, None]
-        return cls(samples, units, centres, torch.where(width > 0, width, 1.0))
+        return cls(samples, objective, units, centres, torch.where(width > 0, width, 1.0))
 
     def features(self, A: Tensor) -> Tensor:
         """Invariants u, e = asinh u, products of two e, bumps of e, and scalars with these ``(N, columns)``."""
@@ -68,32 +71,24 @@ class Logistic:
         return torch.cat([torch.ones(len(u), 1, dtype=u.dtype), u, e, e[:, i] * e[:, j], bumps], 1)
 
     def fit(self, A: Tensor) -> tuple[Tensor, float]:
-        """The most likely form from A on, ‖A‖ = √n, and its mean log loss."""
-        n, classes = self.samples.n, self.samples.y.shape[1]
-        start = entries_of(A)
-        codes, count = self.samples.y.argmax(1), len(start)
-        w = self.samples.each_weight
-        columns = self.features(A).shape[1]
+        """The most likely form from A on, ‖A‖ = √n, and its mean loss."""
+        n, y, gauge = self.samples.n, self.samples.y, self.objective.gauge
+        count, columns, outputs = n * (n + 1) // 2, self.features(A).shape[1], y[0].numel() - gauge
 
         def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
             v = torch.tensor(values, requires_grad=True)
             B = of_entries(v[:count], n)
             size = torch.linalg.matrix_norm(B) / n**0.5
-            c = v[count:].reshape(columns, classes - 1)
-            logits = torch.nn.functional.pad(self.features(B / size) @ c, (1, 0))
-            data = (cross_entropy(logits, codes, reduction="none") * w).mean()
+            c = v[count:].reshape(columns, outputs)
+            output = torch.nn.functional.pad(self.features(B / size) @ c, (gauge, 0)).reshape(y.shape)
+            data = weighted_mean(self.objective.each(output, y), self.samples.weights)
             # The size is a gauge (M2).
             total = data + PENALTY * c.square().mean() + PENALTY * (size - 1).square()
             (slope,) = torch.autograd.grad(total, v)
             return float(total.detach()), slope.numpy()
 
-        found = minimize(
-            loss,
-            np.concatenate([start.numpy(), np.zeros(columns * (classes - 1))]),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": STEPS},
-        )
+        start = np.concatenate([entries_of(A).numpy(), np.zeros(columns * outputs)])
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
         return unit_form(of_entries(torch.tensor(found.x[:count]), n)), float(found.fun)
 
 
@@ -115,7 +110,7 @@ def most_likely(samples: Samples, found: Search) -> Search:
     """The ends of the search brought to the most likely forms near them; those that are as likely as the best."""
     ends = []
     for r in found.restarts:
-        A, loss = Logistic.of(samples, r.A).fit(r.A)
+        A, loss = ShortModel.of(samples, found.objective, r.A).fit(r.A)
         ends.append(Restart(r.start, A, loss))
     ends.sort(key=lambda r: r.criterion)
     limit = ends[0].criterion + EQUALLY_LIKELY / len(samples)
@@ -126,7 +121,7 @@ def likelihood_refits(
     samples: Samples, found: Search, count: int, seed: int, progress: Callable[[float, Tensor], None]
 ) -> Tensor:
     """The same fit to samples with random weights (the Bayesian bootstrap), ``(1 + count, n, n)``."""
-    model, forms = Logistic.of(samples, found.A), [found.A]
+    model, forms = ShortModel.of(samples, found.objective, found.A), [found.A]
     for r in range(count):
         generator = torch.Generator().manual_seed(seed * 104_729 + r)
         forms.append(replace(model, samples=samples.bootstrapped(generator)).fit(found.A)[0])

@@ -16,8 +16,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from gortho.discovery.models import MONOMIALS, Table, linear, monomials_of
 from gortho.discovery.predictor import LINEAR_ROWS, Parts
+from gortho.objectives.learners import MONOMIALS, Table, linear, monomials_of
 from gortho.samples.values import Samples
 
 #: Step of the derivative along a vector, as a share of it: the predictor should not be queried beyond what it knows.

@@ -26,9 +26,9 @@ from gortho.discovery.predictor import LAW, POLYNOMIAL_STEPS, Parts
 from gortho.discovery.projection import LEAST_DAMPING, Projection, Solve
 from gortho.discovery.result import Discovery
 from gortho.discovery.scattered import MEDIAN, deviations, scattered
-from gortho.discovery.targets import Errors, prepared
 from gortho.discovery.verdict import Verdict, percent
 from gortho.nn.tuples import SOFT
+from gortho.objectives import ABSOLUTE, Objective
 from gortho.samples.errors import numbered
 from gortho.samples.values import Samples
 
@@ -57,17 +57,17 @@ FEW_RULE, RULING = 0.005, 0.9
 SEARCHES = 3
 
 
-def outliers(parts: Parts, A: Tensor, errors: Errors, seed: int) -> Tensor:
+def outliers(parts: Parts, A: Tensor, objective: Objective, seed: int) -> Tensor:
     """Which of training, validation and held-out samples, one after the other, are outliers: a mask.
 
-    ``A`` and ``errors`` are those of the search, in the frame. The fit is one to training and validation samples.
+    ``A`` and ``objective`` are those of the search, in the frame. The fit is one to training and validation samples.
     """
     whole = Samples.cat(parts)
     seen = len(parts.train) + len(parts.validation)
     off = _off_the_law(whole, seen, A, seed)
     if off is not None and (not off.any() or not _somewhere(A, whole, off)):
         return torch.from_numpy(off)
-    found = _gross(whole, seen, A, errors, seed)
+    found = _gross(whole, seen, A, objective, seed)
     if not bool(found.any()) and seen >= FEWEST:  # the law may keep no form
         apart = scattered(whole, seen)
         if bool(apart.any()) and not _somewhere(A, whole, apart.numpy()):
@@ -75,15 +75,15 @@ def outliers(parts: Parts, A: Tensor, errors: Errors, seed: int) -> Tensor:
     return found
 
 
-def _gross(whole: Samples, seen: int, A: Tensor, errors: Errors, seed: int) -> Tensor:
+def _gross(whole: Samples, seen: int, A: Tensor, objective: Objective, seed: int) -> Tensor:
     """Which samples are far from a robust fit of the form, and have a y beyond that of all others."""
     none, spread = np.zeros(len(whole), bool), deviations(whole)
     if seen < FEWEST or not bool((spread > _beyond(GROSS, spread)).any()):
         return torch.from_numpy(none)
-    far, squares = _far(prepared(whole, Errors.ABSOLUTE), seen, A, seed)
-    if errors is not Errors.ABSOLUTE:
-        far &= _far(prepared(whole, errors), seen, A, seed)[0]
-    spread = deviations(prepared(whole, Errors.ABSOLUTE))
+    far, squares = _far(ABSOLUTE.prepared(whole), seen, A, seed)
+    if objective != ABSOLUTE:
+        far &= _far(objective.prepared(whole), seen, A, seed)[0]
+    spread = deviations(ABSOLUTE.prepared(whole))
     if float(squares[:seen].median()) > GOOD**2 * float(spread.median()):
         return torch.from_numpy(none)
     sizes = torch.minimum(squares, spread)

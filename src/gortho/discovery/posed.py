@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from gortho.discovery.bundles import order_in_parts
-from gortho.discovery.classes import labelled
 from gortho.discovery.large import Survey
 from gortho.discovery.measured import Measured, measure
 from gortho.discovery.models import squared_errors
 from gortho.discovery.predictor import Fitted, Parts
-from gortho.discovery.targets import Errors, relative_weights
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
+from gortho.objectives import Objective
 from gortho.samples.frame import Frame
 from gortho.samples.values import Samples
-
-#: Errors count as relative, in fits and comparisons, where targets at the higher of these quantiles of size …
-SIZES = (0.25, 0.95)
-#: … are larger than those at the lower one by this factor.
-DECADE = 10.0
 
 
 def split(samples: Samples, seed: int) -> tuple[Parts, Tensor]:
@@ -40,7 +34,7 @@ class Posed:
     parts: Parts
     given: Parts  # in the given coordinates
     frame: Frame
-    unit: float  # of y
+    unit: float  # of outputs: that of y, and one of logits
     x_unit: float = 1.0
     known: Survey | None = None  # of all rows, where the samples are some of them
     numbers: Tensor | None = None  # of the samples, part by part, where they are the rows that were given
@@ -66,22 +60,17 @@ class Posed:
         size = float(white[0].y.abs().max())
         size *= float((white[0].y / size).square().mean().sqrt())
         parts = Parts(*(w.in_units(1.0, size) for w in white))
-        return cls(parts, given, frame, size * y_unit, x_unit, known, numbers)
+        unit = 1.0 if given.train.classes else size * y_unit
+        return cls(parts, given, frame, unit, x_unit, known, numbers)
 
     def without(self, out: Tensor) -> Posed:
         """The problem without some of the samples, by a mask of all, part by part."""
         kept = [part.rows(~mask) for part, mask in zip(self.given, out.split([*map(len, self.given)]))]
         return self._in_frame(Parts(*kept), self.known, None if self.numbers is None else self.numbers[~out])
 
-    def weighted(self, errors: Errors) -> Parts:
-        """The parts with the weights that go with these errors.
-
-        Targets that are all of about one size keep absolute errors, so that shares are those of the variance.
-        """
-        p = labelled(self.parts, self.given) if self.classes else self.parts
-        if errors is Errors.ABSOLUTE or not self.spans_decades:
-            return p
-        return Parts(*(replace(s, weights=relative_weights(s, p.train)) for s in p))
+    def weighted(self, objective: Objective) -> Parts:
+        """The parts with the targets and weights that final fits have for an objective."""
+        return Parts(*objective.final(self.parts, self.given))
 
     @property
     def everyone(self) -> Samples:
@@ -92,13 +81,6 @@ class Posed:
     def classes(self) -> tuple[Any, ...]:
         """The classes, where targets are labels."""
         return self.given.train.classes
-
-    @property
-    def spans_decades(self) -> bool:
-        """Whether sizes of targets differ by more than a factor of ten, but for the few smallest and largest."""
-        y = self.parts.train.y.reshape(len(self.parts.train), -1).norm(dim=1)
-        low, high = torch.quantile(y[:10_000], torch.tensor(SIZES, dtype=y.dtype)).tolist()
-        return high > DECADE * low
 
     def out(self, A: Tensor) -> QuadraticForm:
         """A form of the frame in the given coordinates."""

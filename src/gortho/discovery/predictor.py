@@ -20,6 +20,7 @@ from gortho.formulas.network import FormulaCoefficients
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.invariants import Committee
 from gortho.nn.process import ProcessCoefficients
+from gortho.objectives import Objective
 from gortho.reps import Rep, as_rep
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
@@ -45,6 +46,8 @@ NETWORK_FROM = 1e-3
 PASSES = 25
 #: Second-order steps of a final fit to 2,000 samples.
 POLISH = 25
+#: Samples in a step of a network of any loss, decay of its weights, passes without gain before it ends.
+BATCH, DECAY, PATIENCE = 128, 1.0, 40
 #: A committee whose members miss new samples by more than this factor is worse than the one predictor before it.
 MISSES = 4.0
 
@@ -104,48 +107,38 @@ def fit_network(
     lr: float,
     seed: int,
     clock: Clock,
-    calibrate: bool = True,
     progress: Callable[[float], None] = lambda share: None,
+    **how: Any,
 ) -> History:
-    """A final fit: steps of Adam, all of them since the cosine pays at its end, then second-order steps."""
+    """A final fit: steps of Adam, all of them since the cosine pays at its end, then second-order steps.
+
+    ``how`` are arguments of `fit` for what shall be otherwise.
+    """
     samples = len(train)
     batch_size = min(256, max(16, samples // 6))
     epochs = max(5, min(PASSES, steps // 10), math.ceil(steps * batch_size / samples))
     polish = max(10, int(POLISH * min(2.0, max(0.5, 2_000 / samples))))
-    asked, first = 0, math.nan
+    how = {"batch_size": batch_size, "epochs": epochs, "polish": polish, "convex": False} | how
+    whole, asked, first = how["epochs"] + how["polish"], 0, math.nan
 
     def stop() -> bool:  # asked after each epoch and each second-order step
         nonlocal asked, first
         asked += 1
-        first = (
-            time.perf_counter() if asked == 1 else first
-        )  # the first epoch takes longer, and tells nothing
-        done = min(1.0, asked / (epochs + polish))
-        progress(done)
+        if asked == 1:  # the first epoch takes longer, and tells nothing
+            first = time.perf_counter()
+        progress(min(1.0, asked / whole))
         if over := asked > 1 and clock.over():
             each = (time.perf_counter() - first) / (asked - 1)
-            clock.seconds_missing += each * max(0, epochs + polish - asked)
+            clock.seconds_missing += each * max(0, whole - asked)
         return over
 
-    return fit(
-        net,
-        train,
-        validation=validation,
-        epochs=epochs,
-        batch_size=batch_size,
-        lr=lr,
-        polish=polish,
-        seed=seed,
-        calibrate=calibrate,
-        convex=False,
-        progress=False,
-        stop=stop,
-    )
+    return fit(net, train, validation=validation, lr=lr, seed=seed, progress=False, stop=stop, **how)
 
 
 def final_predictor(
     form: QuadraticForm,
     parts: Parts,
+    objective: Objective,
     *,
     steps: int,
     seed: int,
@@ -155,7 +148,10 @@ def final_predictor(
     """The best of a short polynomial, linear features and a network around the form, on validation data.
 
     The simplest comes first: a later one must be clearly better. A polynomial moves the form to where it suits it best.
+    Where the loss is not a square, only a network makes it small.
     """
+    if not objective.least_squares:
+        return network_by_loss(form, parts, objective, steps, seed, clock, progress)
     train, held = parts.train, parts.validation
     best = polynomial(form, parts, seed)
     progress(0.2)
@@ -175,6 +171,27 @@ def final_predictor(
     if best is None or not _as_good(best.network, net, held):
         return Fitted(form, net, Kind.NETWORK, options, history.how)
     return replace(best, ended=history.how)
+
+
+def network_by_loss(
+    form: QuadraticForm,
+    parts: Parts,
+    objective: Objective,
+    steps: int,
+    seed: int,
+    clock: Clock,
+    progress: Callable[[float], None],
+) -> Fitted:
+    """A small network around the form, whose training makes the loss of an objective small."""
+    train = parts.train
+    options = {**train.network_options(), "width": 32, "depth": 2, "seed": seed}
+    net = build_network(form, train.rep, options)
+    batch_size = min(BATCH, max(16, len(train) // 6))
+    epochs = max(10, math.ceil(3 * steps * batch_size / len(train)))
+    how: dict[str, Any] = {"batch_size": batch_size, "epochs": epochs, "polish": 0, "convex": True}
+    how |= {"loss": objective, "weight_decay": DECAY, "patience": PATIENCE}
+    history = fit_network(net, train, parts.validation, steps, 5e-3, seed, clock, progress, **how)
+    return Fitted(form, net, Kind.NETWORK, options, history.how)
 
 
 def exact_law(form: QuadraticForm, parts: Parts, seed: int) -> Fitted | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gortho.discovery.predictor import Kind
-from gortho.discovery.targets import Errors
 from gortho.discovery.verdict import TOLERANCE
 from gortho.forms import QuadraticForm
+from gortho.objectives import Errors
 
 
 @dataclass(frozen=True)

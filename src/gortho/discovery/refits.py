@@ -10,7 +10,6 @@ from gortho.discovery.looks import LAST, few_for, robust_weights
 from gortho.discovery.projection import Projection
 from gortho.discovery.search import Progress, Search
 from gortho.discovery.settings import Settings
-from gortho.discovery.targets import prepared
 from gortho.discovery.workers import each
 from gortho.samples.values import Samples
 
@@ -37,7 +36,7 @@ def refit(
     Samples get random weights (the Bayesian bootstrap), the family other waves: the spread holds both the chance of the
     samples and the imperfection of the family.
     """
-    whole = prepared(samples, found.errors)
+    whole = found.objective.prepared(samples)
     few, columns = few_for(whole, LAST)
     jobs = [(few, columns, found.A, seed * 104_729 + r, degree) for r in range(settings.refits)]
     forms: list[Tensor] = []

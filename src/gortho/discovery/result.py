@@ -13,7 +13,6 @@ import torch
 from scipy.stats import t as student_t
 
 from gortho.discovery import display, exporting, words
-from gortho.discovery.classes import least_probability, probabilities
 from gortho.discovery.defect import Defect
 from gortho.discovery.evidence import Evidence
 from gortho.discovery.provenance import Provenance, Restart
@@ -25,6 +24,7 @@ from gortho.files import write_whole
 from gortho.forms import QuadraticForm
 from gortho.formulas import Formula
 from gortho.nn.framed import InFrame
+from gortho.objectives.entropy import least_probability, probabilities
 from gortho.report.data import Peer
 from gortho.report.words import spoken
 from gortho.samples.door import as_tuples, by_name, split_scalars

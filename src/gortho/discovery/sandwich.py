@@ -15,8 +15,8 @@ from torch import Tensor
 from gortho.discovery.looks import FAR, LAST, few_for, robust_weights
 from gortho.discovery.predictor import LINEAR_ROWS
 from gortho.discovery.projection import Projection, Solve
-from gortho.discovery.targets import Errors, prepared
 from gortho.nn.tuples import SOFT
+from gortho.objectives import Objective
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 
@@ -31,7 +31,7 @@ LARGEST = 0.3
 
 
 def draws(
-    train: Samples, validation: Samples, A: Tensor, errors: Errors, seed: int, degree: int | None
+    train: Samples, validation: Samples, A: Tensor, objective: Objective, seed: int, degree: int | None
 ) -> Tensor | None:
     """Forms ``(DRAWS, n, n)``, ‖A‖ = √n, as far from A as noise leads; None where the samples cannot tell.
 
@@ -41,7 +41,7 @@ def draws(
     if degree is None and (train.points > 1 or train.set_like):
         return None
     if degree is None:
-        whole = prepared(Samples.cat([train, validation]), errors).rows(slice(0, len(train)))
+        whole = objective.prepared(Samples.cat([train, validation])).rows(slice(0, len(train)))
         few, columns = few_for(whole, LAST)
         projection = Projection(few, columns, few.weights, seed + 3, SOFT)
         weights = robust_weights(projection, projection.solve(A))

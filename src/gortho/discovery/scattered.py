@@ -13,7 +13,8 @@ import math
 import torch
 from torch import Tensor
 
-from gortho.discovery.models import coordinates, monomials_of
+from gortho.discovery.models import coordinates
+from gortho.objectives.learners import monomials_of
 from gortho.samples.values import Samples
 
 #: The largest error of all others, in sigmas by their median: normal ones, by which noise may vary a little …

@@ -8,7 +8,7 @@ refined with smooth features, which guide from afar, and finally with sharp ones
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from torch import Tensor
@@ -28,8 +28,8 @@ from gortho.discovery.looks import (
 from gortho.discovery.projection import Projection
 from gortho.discovery.settings import Settings
 from gortho.discovery.starts import Start, distinct, white_starts
-from gortho.discovery.targets import Errors, prepared
 from gortho.discovery.workers import each
+from gortho.objectives import Objective
 from gortho.samples.frame import form_distance, unit_form
 from gortho.samples.values import Samples
 
@@ -67,13 +67,13 @@ class Search:
 
     Attributes:
         A: the best form, ‖A‖ = √n.
-        errors: what was made small to find it, ABSOLUTE or RELATIVE.
-        wins: share of validation samples on which that gave the better form, where both were tried.
+        objective: what was made small to find it.
+        wins: share of validation samples on which that gave the better form, where others were tried.
         restarts: where the starts ended, the best first.
     """
 
     A: Tensor
-    errors: Errors
+    objective: Objective
     restarts: tuple[Restart, ...]
     wins: float | None = None
 
@@ -172,25 +172,23 @@ def _tamed(projection: Projection, A: Tensor) -> tuple[Tensor, float]:
     return at.A, usual_criterion(projection, projection.solve(at.A))
 
 
-# Which errors
+# Which objective
 
 
-def relative_wins(
-    train: Samples, validation: Samples, absolute: Tensor, relative: Tensor, seed: int
-) -> float:
-    """The share of validation samples that the form found with relative errors explains better.
+def wins_of(other: Search, one: Search, train: Samples, validation: Samples, seed: int) -> float:
+    """The share of validation samples that the form of the other search explains better.
 
-    Both forms are fitted both ways, with absolute and with relative errors, and compared sample by sample, so that no
+    Both forms are fitted both ways, with the targets of either objective, and compared sample by sample, so that no
     few samples decide.
     """
     wins = []
-    for errors in Errors:
-        whole = prepared(Samples.cat([train, validation]), errors)
+    for objective in (one.objective, other.objective):
+        whole = objective.prepared(Samples.cat([train, validation]))
         part, test = whole.rows(slice(0, len(train))), whole.rows(slice(len(train), None))
         (projection,) = projections(part, LAST, [FINAL_ROUNDS[-1][0]], seed + 2)
         sizes = []
-        for A in (absolute, relative):
-            p = projection.predict(projection.solve(A), test)
+        for found in (one, other):
+            p = projection.predict(projection.solve(found.A), test)
             sizes.append((p - test.y.reshape(p.shape)).square().mean(1))
         ties = 0.5 * (sizes[1] == sizes[0]).double()
         wins.append(float(((sizes[1] < sizes[0]).double() + ties).mean()))
@@ -203,22 +201,21 @@ def search(
     starts: list[Start],
     *,
     settings: Settings,
-    errors: Errors | None,
+    objectives: Sequence[Objective],
     seed: int,
     clock: Clock,
     progress: Progress,
 ) -> Search:
-    """The form that explains samples, in their frame, best; ``errors`` None tries both kinds."""
-    kinds = tuple(Errors) if errors is None else (errors,)
-    best = Search(starts[0].A, kinds[0], (Restart(starts[0].label, starts[0].A, math.inf),))
-    found: dict[Errors, Search] = {}
+    """The form that explains samples, in their frame, best: by the first objective, or by another if it is better."""
+    best = Search(starts[0].A, objectives[0], (Restart(starts[0].label, starts[0].A, math.inf),))
+    found: dict[Objective, Search] = {}
     begun, tried = clock.total, 0
     try:
         for attempt in range(ATTEMPTS):
-            for number, kind in enumerate(kinds):
+            for number, kind in enumerate(objectives):
                 if found and (clock.over() or best.restarts[0].criterion < NEARLY_EXACT):
                     break
-                done = (attempt + number / len(kinds)) / ATTEMPTS
+                done = (attempt + number / len(objectives)) / ATTEMPTS
                 known = best.restarts if found and best.restarts[0].criterion < LITTLE else ()
                 one = _attempt(train, starts, kind, settings, seed, attempt, known, clock, done, progress)
                 tried += 1
@@ -230,10 +227,10 @@ def search(
             if best.restarts[0].criterion < LITTLE:
                 break
             if clock.over():
-                clock.seconds_missing += (clock.total - begun) * (ATTEMPTS * len(kinds) / tried - 1)
+                clock.seconds_missing += (clock.total - begun) * (ATTEMPTS * len(objectives) / tried - 1)
                 break
         best = _chosen(found, train, validation, seed)
-        whole = prepared(Samples.cat([train, validation]), best.errors)
+        whole = best.objective.prepared(Samples.cat([train, validation]))
         parts = whole.rows(slice(0, len(train))), whole.rows(slice(len(train), None))
         best = replace(best, A=finished(*parts, best.A, seed, clock))
         progress(1.0, best.A)
@@ -245,7 +242,7 @@ def search(
 def _attempt(
     train: Samples,
     starts: list[Start],
-    kind: Errors,
+    kind: Objective,
     settings: Settings,
     seed: int,
     attempt: int,
@@ -254,12 +251,12 @@ def _attempt(
     done: float,
     progress: Progress,
 ) -> Search:
-    """Scan, first and last look with one kind of errors; later attempts breed more, from another seed."""
-    samples, seed = prepared(train, kind), seed + 7_919 * attempt
+    """Scan, first and last look with one objective; later attempts breed more, from another seed."""
+    samples, seed = kind.prepared(train), seed + 7_919 * attempt
     if attempt:
         starts = [*starts, *white_starts(train.n, 3 * settings.starts, seed)]
     progress(done, starts[0].A)
-    if known:  # the other kind of errors has explained nearly all: by these errors, too?
+    if known:  # the other objective has explained nearly all: by this one, too?
         finals = last_look(samples, list(known), settings.finalists, seed, settings.workers)
         if finals[0].criterion < LITTLE:
             return Search(finals[0].A, kind, tuple(finals))
@@ -272,18 +269,17 @@ def _attempt(
     return Search(finals[0].A, kind, tuple(finals))
 
 
-def _chosen(found: dict[Errors, Search], train: Samples, validation: Samples, seed: int) -> Search:
-    """The form by absolute errors, unless relative ones win on more validation samples than by chance."""
-    if len(found) == 1:
-        return next(iter(found.values()))
-    absolute, relative = found[Errors.ABSOLUTE], found[Errors.RELATIVE]
-    share = relative_wins(train, validation, absolute.A, relative.A, seed)
-    if share > 0.5 + len(validation) ** -0.5:
-        return replace(relative, wins=share)
-    return replace(absolute, wins=1 - share)
+def _chosen(found: dict[Objective, Search], train: Samples, validation: Samples, seed: int) -> Search:
+    """The form by the first objective, unless that by another wins on more validation samples than by chance."""
+    best, *others = found.values()
+    for other in others:
+        share = wins_of(other, best, train, validation, seed)
+        better = share > 0.5 + len(validation) ** -0.5
+        best = replace(other, wins=share) if better else replace(best, wins=1 - share)
+    return best
 
 
-def as_good(samples: Samples, errors: Errors, simple: Tensor, A: Tensor, seed: int) -> bool:
+def as_good(samples: Samples, objective: Objective, simple: Tensor, A: Tensor, seed: int) -> bool:
     """Whether a simpler form explains samples about as well as this one."""
-    (projection,) = projections(prepared(samples, errors), LAST, [FINAL_ROUNDS[-1][0]], seed + 4)
+    (projection,) = projections(objective.prepared(samples), LAST, [FINAL_ROUNDS[-1][0]], seed + 4)
     return projection.solve(unit_form(simple)).criterion <= NEAR_BEST * projection.solve(A).criterion + 1e-9

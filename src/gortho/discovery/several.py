@@ -16,13 +16,13 @@ from gortho.discovery.posed import Posed, split
 from gortho.discovery.predictor import Parts
 from gortho.discovery.result import Discovery
 from gortho.discovery.settings import Settings
-from gortho.discovery.targets import Errors
 from gortho.discovery.verdict import Verdict
 from gortho.discovery.wider.answer import wider_answer
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.claims import Asked, spaces_name
 from gortho.discovery.wider.search import first_look, last_look
 from gortho.discovery.wider.widen import tried
+from gortho.objectives import ABSOLUTE
 from gortho.samples.errors import DataError
 from gortho.samples.frame import Frame
 from gortho.samples.values import Samples
@@ -101,14 +101,14 @@ def discover_several(
     with clock.stage("search"):
         for output in output_spaces(samples, dims):
             posed = posed_by_space(samples, spaces, dims, output, seed, names)
-            parts = posed.weighted(Errors.ABSOLUTE)
+            parts = posed.weighted(ABSOLUTE)
             claim = Claim(spaces_name(spaces, output), spaces=spaces, output_space=output, dims=dims)
             train = parts.train.rows(slice(0, SEARCH_SAMPLES))
             validation = parts.validation.rows(slice(0, VALIDATION_SAMPLES))
             end = last_look(claim, train, validation, first_look(claim, train, [], seed), seed)
             ends.append((end.error / validation.variance, posed, end))
     _, posed, end = min(ends, key=lambda found: found[0])
-    parts = posed.weighted(Errors.ABSOLUTE)
+    parts = posed.weighted(ABSOLUTE)
     nothing = Measured(1.0, 0.0, 1.0, 0.0, 0.0, 1.0)
     noise = noise_of(parts.train)
     empty = Evidence(len(parts.train), len(parts.held_out), 1.0, 1.0, "", "", nothing, nothing, noise=noise)
@@ -125,7 +125,7 @@ def discover_several(
         0.0,
         repr(samples.rep),
         names[end.claim.output_space],
-        provenance(samples, seed, clock, Errors.ABSOLUTE, None, tolerance),
+        provenance(samples, seed, clock, ABSOLUTE.errors, None, tolerance),
         held_out=(true, true),
         notices=tuple(notices),
     )

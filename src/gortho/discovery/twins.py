@@ -20,23 +20,15 @@ from torch import Tensor
 
 from gortho.discovery.clock import Clock
 from gortho.discovery.measured import RULED_BY_FEW, Measured, measure
-from gortho.discovery.models import (
-    TREE_TARGETS,
-    Invariants,
-    Kernels,
-    Learner,
-    Predictor,
-    Table,
-    boosted_trees,
-    coordinates,
-    polynomial,
-    squared_errors,
-)
+from gortho.discovery.models import Invariants, coordinates
 from gortho.discovery.norms import OtherNorm
+from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import NETWORK_FROM, Fitted, Parts, fit_network, has_linear, linear_predictor
 from gortho.forms import QuadraticForm
 from gortho.nn.form import FixedForm
 from gortho.nn.plain import PlainNet
+from gortho.objectives import ABSOLUTE, Objective
+from gortho.objectives.learners import TREE_TARGETS, Learner, Predictor, Table, boosted_trees, polynomial
 from gortho.samples.values import Samples
 from gortho.training import predict
 from gortho.training.checkpoints import Ended
@@ -90,43 +82,55 @@ class Comparison:
 def compare(
     fitted: Fitted,
     parts: Parts,
+    objective: Objective,
+    posed: Posed,
     *,
     steps: int,
     seed: int,
     clock: Clock,
     progress: Callable[[float], None],
-    given: Given,
-    axes: Tensor,
 ) -> Comparison:
     """Fit both sides, and measure the best of each on held-out samples."""
     own = [predict(fitted.network, *s.inputs).double() for s in parts]
-    predictor = _model("equivariant", parts, own[1:], fitted.network)
+    predictor = _model("equivariant", parts, own[1:], fitted.network, objective=objective)
+    invariants = Invariants.of(fitted.form.matrix, parts.train)
+    twins, ended = [predictor], fitted.ended
+    if _unit_free(parts.train):
+        twins += _side(invariants, parts, own, seed, objective)
+    progress(0.4)
+    free = list(_side(coordinates, parts, own, seed, objective))
+    if objective.least_squares:
+        more = _left_over(fitted, invariants, parts, own, seed, posed.frame.inverse)
+        twins, free = [*twins, *more[0]], [*free, *more[1]]
+        progress(0.7)
+        ended = _networks(twins, free, invariants, parts, steps, seed, clock)
+    plain = next(m.rows for m in free if m.rows is not None)
+    direct = _best([m for m in free if not m.name.startswith(CORRECTED)])
+    progress(1.0)
+    # A model that was cut short says what it can, but is not one of the same effort.
+    done = ended is not Ended.STOPPED and not clock.over()
+    return measured(predictor, twins, free, direct, plain, parts, done, posed.measured, objective)
+
+
+def _left_over(
+    fitted: Fitted, invariants: Invariants, parts: Parts, own: list[Tensor], seed: int, axes: Tensor
+) -> tuple[list[Model], list[Model]]:
+    """Twins and free models of what a predictor leaves over: of other norms, in other coordinates, of tensors."""
     left = Parts(*(s.with_targets(s.y.double() - p) for s, p in zip(parts, own)))
     other = OtherNorm(lambda s: predict(fitted.network, *s.inputs), parts)
-    invariants = Invariants.of(fitted.form.matrix, parts.train)
-    twins = [predictor, corrected_by(*other.twin(invariants), parts)]
+    twins = [corrected_by(*other.twin(invariants), parts)]
     if _unit_free(parts.train):
-        twins += _side(invariants, parts, left, own, seed)
         squares = Invariants.of(fitted.form.matrix, parts.train, squares=True)
         twins += _sharp("squares", squares, parts, left, own, seed)
     elif has_linear(fitted.form, parts.train.rep):
         rest = linear_predictor(fitted.form, left.train, seed + 1).network
         corrected = [p + predict(rest, *s.inputs) for p, s in zip(own[1:], left[1:])]
         twins.append(_model(CORRECTED, parts, corrected))
-    progress(0.4)
     free = [
-        *_side(coordinates, parts, left, own, seed),
         *_sharp("the given coordinates", partial(_in_axes, axes), parts, left, own, seed),
         *(corrected_by(*each, parts) for each in other.free()),
     ]
-    progress(0.7)
-    ended = _networks(twins, free, invariants, parts, steps, seed, clock)
-    plain = next(m.rows for m in free if m.rows is not None)
-    direct = _best([m for m in free if not m.name.startswith(CORRECTED)])
-    progress(1.0)
-    # A model that was cut short says what it can, but is not one of the same effort.
-    done = ended is not Ended.STOPPED and not clock.over()
-    return measured(predictor, twins, free, direct, plain, parts, done, given)
+    return twins, free
 
 
 def _networks(
@@ -139,7 +143,7 @@ def _networks(
     clock: Clock,
 ) -> Ended:
     """Add a network of the coordinates, where twins leave something, and its twin, where it is better than they."""
-    if _best(twins).validation <= NETWORK_FROM * _deviations(parts.validation, parts.train).mean():
+    if _best(twins).validation <= NETWORK_FROM * ABSOLUTE.deviations(parts.validation, parts.train).mean():
         return Ended.DONE
     before = clock.seconds_missing
     network, _, ended = _network(parts, steps, seed, clock)
@@ -169,25 +173,16 @@ def with_predictor(c: Comparison, fitted: Fitted, parts: Parts) -> Comparison:
 
 
 def _side(
-    inputs: Callable[[Samples], Tensor], parts: Parts, left: Parts, own: list[Tensor], seed: int
+    inputs: Callable[[Samples], Tensor],
+    parts: Parts,
+    own: list[Tensor],
+    seed: int,
+    objective: Objective = ABSOLUTE,
 ) -> Iterator[Model]:
-    """All learners with these inputs: on the targets, and on what the predictor leaves over."""
-    rows = [inputs(s) for s in parts]
-    whole, rest = ((Table.of(rows[0], of.train), Table.of(rows[1], of.validation)) for of in (parts, left))
-    kernels = Kernels.of(*whole)
-    learners: list[tuple[str, tuple[Table, Table], Predictor]] = [
-        ("kernel ridge", whole, kernels.fit(*whole)),
-        ("kernel ridge", rest, kernels.fit(*rest)),
-        ("polynomial", rest, polynomial(*rest)),
-    ]
-    if parts.train.y[0].numel() <= TREE_TARGETS:
-        learners += [("boosted trees", of, boosted_trees(*of, seed)) for of in (whole, rest)]
-    for name, of, model in learners:
-        values = [model(Z).reshape(s.y.shape) for Z, s in zip(rows[1:], parts[1:])]
-        if of is rest:
-            values = [v + p for v, p in zip(values, own[1:])]
-            name = f"{CORRECTED} by {name}"
-        yield _model(name, parts, values, rows=None if of is rest else model)
+    """All learners of an objective with these inputs: alone, and beside the predictor."""
+    for learnt in objective.learnt([inputs(s) for s in parts], parts, own, seed):
+        name = f"{CORRECTED} by {learnt.name}" if learnt.corrects else learnt.name
+        yield _model(name, parts, learnt.outputs, rows=learnt.rows, objective=objective)
 
 
 def _in_axes(axes: Tensor, samples: Samples) -> Tensor:
@@ -217,13 +212,14 @@ def corrected_by(name: str, values: Sequence[Tensor], parts: Parts) -> Model:
 def _model(
     name: str,
     parts: Parts,
-    values: Sequence[Tensor],
+    outputs: Sequence[Tensor],
     network: torch.nn.Module | None = None,
     rows: Predictor | None = None,
+    objective: Objective = ABSOLUTE,
 ) -> Model:
-    validation, held_out = values
+    validation, held_out = (objective.compared(v, len(parts.train)) for v in outputs)
     size = 0 if network is None else sum(p.numel() for p in network.parameters())
-    errors = np.sort(squared_errors(validation, parts.validation))
+    errors = np.sort(objective.losses(validation, parts.validation))
     usual = errors[: len(errors) - math.ceil(WORST * len(errors))]
     return Model(name, float(errors.mean()), held_out.double(), float(usual.mean()), size, rows)
 
@@ -258,6 +254,7 @@ def measured(
     parts: Parts,
     complete: bool,
     given: Given,
+    objective: Objective = ABSOLUTE,
 ) -> Comparison:
     """The comparison on held-out samples, in the frame and in the given coordinates.
 
@@ -265,29 +262,29 @@ def measured(
     then show the better of both choices where all samples count; so may free models that know nothing of the predictor.
     """
     test = parts.held_out
-    everyone = Samples.cat(parts)
-    variance = max(float(_deviations(everyone, everyone).mean()), 1e-300)
-    deviations = _deviations(test, parts.train)
-    usual = _best(twins).usual < (1 - RULED_BY_FEW) * _best(twins).validation
+    deviations, whole = objective.chance(parts)
+    usual = not objective.bounded and _best(twins).usual < (1 - RULED_BY_FEW) * _best(twins).validation
     twin, best = (_best(side, usual) for side in (twins, free))
-    errors, of_free = (squared_errors(m.held_out, test) for m in (twin, best))
+    errors, of_free = (objective.losses(m.held_out, test) for m in (twin, best))
     worst = np.argsort(errors + of_free)[::-1][: math.ceil(WORST * len(errors))]
     others = np.delete(np.arange(len(errors)), worst)
-    worst_share = float(errors[worst].sum() / max(errors.sum(), 1e-300))
-    # Where the predictor fails on held-out samples, all that correct it do.
-    shown, of_all = (
-        min(choices, key=lambda m: squared_errors(m.held_out, test).mean())
-        for choices in ((_best(twins), twin), (_best(free), best, direct))
-    )
-    all_errors, all_of_free = (squared_errors(m.held_out, test) for m in (shown, of_all))
+    worst_share, shown, of_all = 0.0, twin, best
+    if not objective.bounded:
+        worst_share = float(errors[worst].sum() / max(errors.sum(), 1e-300))
+        # Where the predictor fails on held-out samples, all that correct it do.
+        shown, of_all = (
+            min(choices, key=lambda m: objective.losses(m.held_out, test).mean())
+            for choices in ((_best(twins), twin), (_best(free), best, direct))
+        )
+    all_errors, all_of_free = (objective.losses(m.held_out, test) for m in (shown, of_all))
     return Comparison(
         own,
         twin,
         best if worst_share > RULED_BY_FEW else of_all,
         plain,
-        float(squared_errors(own.held_out, test).mean()) / variance,
-        float(squared_errors(direct.held_out, test).mean()) / variance,
-        measure(all_errors, all_of_free, deviations, variance, test.bundles),
+        float(objective.losses(own.held_out, test).mean()) / whole,
+        float(objective.losses(direct.held_out, test).mean()) / whole,
+        measure(all_errors, all_of_free, deviations, whole, test.bundles),
         measure(
             errors[others],
             of_free[others],
@@ -298,21 +295,10 @@ def measured(
         None if _unit_free(parts.train) else given(twin.held_out, best.held_out),
         tuple(int(i) for i in worst),
         worst_share,
-        test.y.double() - twin.held_out,
+        test.y.double() - objective.expected(twin.held_out),
         complete,
     )
 
 
 def _unit_free(samples: Samples) -> bool:
     return all(part.rank == 0 for part in samples.rep.parts)
-
-
-def _deviations(samples: Samples, like: Samples) -> np.ndarray:
-    """Squared distances of the targets from the mean of others."""
-    y = like.y.double()
-    if like.weights is None:
-        mean = y.mean(0)
-    else:
-        w = like.weights.view(-1, *[1] * (y.ndim - 1))
-        mean = (y * w).sum(0) / w.sum()
-    return squared_errors(mean.expand(len(samples), *mean.shape), samples)

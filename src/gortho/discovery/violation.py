@@ -93,8 +93,7 @@ def in_words(direction: Sequence[float], names: Sequence[str]) -> str:
 def violation(posed: Posed, c: Comparison, A: Tensor) -> Violation:
     """What the best twin of a form leaves over."""
     test = posed.given.held_out
-    rest = c.left if posed.classes else posed.values_out(c.left)
-    R = _usual(rest.reshape(len(test), -1).double().numpy())
+    R = _usual(posed.values_out(c.left).reshape(len(test), -1).double().numpy())
     x = test.x.double().sum(1, keepdim=True) if test.set_like else test.x.double()
     X = (x / posed.x_unit).flatten(1).numpy()
     names = tuple(test.names)

@@ -17,11 +17,13 @@ from gortho import checks
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import LearnableForm
 from gortho.nn.framed import InFrame
+from gortho.objectives import ABSOLUTE, Objective
+from gortho.objectives.objective import Loss
 from gortho.samples.values import Samples
 from gortho.training.checkpoints import History
 from gortho.training.loop import Run
 from gortho.training.processes import OneProcess
-from gortho.training.solvers import EXACT, Loss, evaluate, least_squares, scaled_mse, second_order, solvable
+from gortho.training.solvers import EXACT, evaluate, least_squares, second_order, solvable
 from gortho.training.steppers import Stepper
 
 #: Steps and samples of the convex start: with a known form, a short polynomial is found by linear least squares.
@@ -77,7 +79,7 @@ def fit(
     sample_scalars: Any = None,
     weights: Any = None,
     validation: float | tuple[Any, ...] | Samples = 0.15,
-    loss: Loss | None = None,
+    loss: Objective | Loss | None = None,
     calibrate: bool = True,
     convex: bool = True,
     epochs: int = 200,
@@ -104,8 +106,9 @@ def fit(
         weights: sample weights ``(N,)``.
         epochs, batch_size: maximum number of passes over the training samples, and samples per step.
         validation: fraction held out at random, samples, or a tuple (x, y, point_scalars, sample_scalars).
-        loss: function of (prediction, target, weights); by default squared error in units of the target's scale.
-        calibrate: fit the network's units to the training data first.
+        loss: an `Objective`, or a function of (prediction, target, weights); by default squared error in units of the
+            target's scale.
+        calibrate: fit the network's units to the training data first, as the objective has them.
         convex: with a known form, look for a short polynomial by least squares first.
         lr, form_lr: peak learning rates of the weights and of the form (three times ``lr`` by default).
         weight_decay: AdamW's weight decay of the weights; the form has none.
@@ -126,21 +129,22 @@ def fit(
         raise ValueError(f"epochs = {epochs}, batch_size = {batch_size}: both are at least 1")
     given = (point_scalars, sample_scalars)
     train, held_out = _parts(net, x, y, given, weights, validation, seed)
+    objective, given_loss = (loss, None) if isinstance(loss, Objective) else (ABSOLUTE, loss)
     if calibrate:
-        net.calibrate(train.x, train.y, *train.scalars)
+        objective.start(net, train)
     fabric = fabric or OneProcess()
     batch_size = min(batch_size, len(train) // fabric.world_size * fabric.world_size)
     if batch_size == 0 or batch_size % fabric.world_size:
         raise ValueError(f"batch_size {batch_size} must be a multiple of the {fabric.world_size} processes")
     optimizer = torch.optim.AdamW(_groups(net, lr, form_lr, weight_decay), lr=lr)
     model, optimizer = fabric.setup(torch.compile(net) if compile else net, optimizer)
-    squares, loss = loss is None, loss or scaled_mse(net)
+    squares, criterion = given_loss is None and objective.least_squares, given_loss or objective.loss(net)
     train, held_out = train.to(fabric.device), held_out.to(fabric.device)
     run = Run(net, optimizer, fabric, checkpoint=checkpoint, stop=stop)
 
     def batch_loss(rows: Tensor, key: int) -> Tensor:
         batch = train.rows(rows)
-        return loss(model(*batch.inputs), batch.y, batch.weights)
+        return criterion(model(*batch.inputs), batch.y, batch.weights)
 
     def batches(epoch: int) -> list[tuple[Tensor, int]]:
         order = torch.randperm(len(train), generator=torch.Generator().manual_seed(seed * 1_000_003 + epoch))
@@ -153,19 +157,19 @@ def fit(
     try:
         with run.until_it_ends():
             if convex and run.first == 0 and not isinstance(net.form, LearnableForm):
-                _convex_start(run, net, train.rows(slice(0, CONVEX_SAMPLES)), held_out, loss, squares)
+                _convex_start(run, net, train.rows(slice(0, CONVEX_SAMPLES)), held_out, criterion, squares)
             run.epochs(
                 epochs,
                 batches,
                 step,
-                lambda net: evaluate(net, held_out, loss),
+                lambda net: evaluate(net, held_out, criterion),
                 patience=patience,
                 exact=exact,
                 progress=progress,
             )
             if polish and run.history.best_validation >= exact:
                 run.back_to_the_best()
-                run.keep_best(second_order(net, list(net.parameters()), train, held_out, loss, polish))
+                run.keep_best(second_order(net, list(net.parameters()), train, held_out, criterion, polish))
     finally:
         net.check_values = was_checking
     return run.history

@@ -1,4 +1,4 @@
-"""Losses, and steps of second order: least squares solved directly, and L-BFGS.
+"""Steps of second order: least squares solved directly, and L-BFGS.
 
 Both work in float64 on a copy of the network, because changing the dtype of the network itself would cut its
 parameters loose from the hooks by which several processes exchange gradients. Both yield validation losses and leave
@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
 
 from gortho.nn.exact import EquivariantNet
+from gortho.objectives import ABSOLUTE
+from gortho.objectives.objective import Loss
 from gortho.samples.values import Samples
-
-#: A loss of predictions, targets, and weights of the samples (None: all count alike).
-Loss = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
 #: Least squares are solved directly as long as their matrix has no more entries than this, and this many columns.
 LEAST_SQUARES_ENTRIES = 4_000_000
@@ -35,27 +34,6 @@ AT_ONCE = 8192
 POLISH_SAMPLES = 10_000
 #: A validation loss below this, in units of the target's variance, is rounding: there is nothing left to learn.
 EXACT = {torch.float32: 1e-13, torch.float64: 1e-20}
-
-
-def weighted_mean(errors: Tensor, weights: Tensor | None) -> Tensor:
-    """The mean of errors ``(N, …)``, each sample with its weight (weights have mean one over a whole data set)."""
-    if weights is None:
-        return errors.mean()
-    return (errors * weights.view(-1, *[1] * (errors.ndim - 1))).mean()
-
-
-def scaled_mse(net: EquivariantNet) -> Loss:
-    """Mean squared error in units of each output part's own scale, as found by `calibrate`."""
-    rep, n = net.rep, net.n
-
-    def loss(prediction: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
-        pairs = zip(rep.split(prediction, n), rep.split(target, n))
-        errors = [
-            weighted_mean(((p - t) / net.y_scale[i]).square(), weights) for i, (p, t) in enumerate(pairs)
-        ]
-        return torch.stack(errors).mean()
-
-    return loss
 
 
 @torch.no_grad()
@@ -137,7 +115,7 @@ class _Flat:
         self.shapes = [self.state[name].shape for name in self.names]
         self.few, self.held_out = train.to(torch.float64), held_out.to(torch.float64)
         self.roots = None if self.few.weights is None else self.few.weights.sqrt()
-        self.loss = scaled_mse(self.wide)
+        self.loss = ABSOLUTE.loss(self.wide)
 
     def start(self) -> Tensor:
         """The vector as it is now."""

@@ -138,12 +138,12 @@ def compare_wide(
     invariants = invariants_of(claim, end.theta, parts.train) if even else _nothing
     twins.append(corrected_by(*other.twin(invariants, still=claim.origin), parts))
     if even:
-        twins += _side(invariants, parts, left, own, seed)
+        twins += _side(invariants, parts, own, seed)
     else:
         rest = linear_fit(claim, end.theta, claim.of(left.train), seed + 1).network
         corrected = [p + predict(rest, *s.inputs) for p, s in zip(own[1:], left[1:])]
         twins.append(_model("equivariant, corrected", parts, corrected))
-    free = list(_side(coordinates, parts, left, own, seed))
+    free = list(_side(coordinates, parts, own, seed))
     free += [corrected_by(*each, parts) for each in other.free()]
     direct = min((m for m in free if m.rows is not None), key=lambda m: m.validation)
     rows, done = free[0].rows, not clock.over()

@@ -10,6 +10,7 @@ from gortho.discovery.looks import LAST, NEARLY_EXACT, projections
 from gortho.discovery.posed import Posed
 from gortho.discovery.result import Discovery
 from gortho.discovery.search import FINAL_ROUNDS, NEAR_BEST
+from gortho.objectives import SQUARES
 from gortho.samples.values import Samples
 
 #: Samples that translations are looked for in.
@@ -49,7 +50,7 @@ def with_translations(found: Discovery, posed: Posed, seed: int) -> Discovery:
     """The discovery with a note, where translations change nothing."""
     if found.form is None or found.classes:
         return found
-    parts = posed.weighted(found.provenance.errors)
+    parts = posed.weighted(SQUARES[found.provenance.errors])
     if not translations(posed.frame.form_in(found.form), parts.train.rows(slice(0, NOTED)), seed):
         return found
     return replace(found, notices=(*found.notices, TRANSLATIONS))

@@ -100,7 +100,7 @@ def widen(
     if clock.budget is not None and clock.total > (1.0 if asked.parity else ROOM) * clock.budget:
         clock.seconds_missing += WIDER * (clock.total + clock.seconds_missing)
         return cut_short(replace(found, notices=(*found.notices, NO_TIME)), clock)
-    parts = posed.weighted(form.search.errors)
+    parts = posed.weighted(form.search.objective)
     ends: list[End] = []
     trials: list[Trial] = []
     assert found.evidence is not None

@@ -25,11 +25,11 @@ from torch import Tensor, nn
 from gortho.forms import QuadraticForm
 from gortho.nn.form import FixedForm
 from gortho.nn.plain import PlainNet
+from gortho.objectives import ABSOLUTE
 from gortho.reps import Rep, as_rep
 from gortho.samples import Samples
 from gortho.studies.baselines.base import PAPER_NOISES, Method, Stand, Variant
 from gortho.training import check_data, split_indices
-from gortho.training.solvers import scaled_mse
 from gortho.training.steppers import learning_rate
 
 KINDS = ("box", "learnt")
@@ -214,7 +214,7 @@ class Augerino(Method):
             {"params": list(aug.parameters()), "peak": self.generator_lr},
         ]
         optimizer = torch.optim.Adam(groups, fused=True)
-        loss, models = scaled_mse(net), nn.ModuleDict({"net": net, "aug": aug})
+        loss, models = ABSOLUTE.loss(net), nn.ModuleDict({"net": net, "aug": aug})
         samples = len(train)
         every, size = max(1, min(500, steps // 4)), min(self.batch_size, samples)
         best, state = math.inf, copy.deepcopy(models.state_dict())

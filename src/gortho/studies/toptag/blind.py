@@ -15,9 +15,9 @@ from gortho.discovery.find import find_form as search_form
 from gortho.discovery.learning import held_out_errors
 from gortho.discovery.models import paired_p
 from gortho.discovery.posed import Posed
-from gortho.discovery.targets import Errors
 from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm
+from gortho.objectives import LABELS
 from gortho.samples import Samples
 from gortho.samples.door import one_hot
 from gortho.studies.toptag.samples import Sample
@@ -42,7 +42,7 @@ def find_form(sample: Sample) -> QuadraticForm:
     posed = Posed.of(Samples(P[rows, None], torch.tensor(labels), rep, classes=(0, 1)), seed=0)
     settings = Settings(given_axes=False, refits=1)
     with one_thread():
-        found = search_form(posed, settings=settings, errors=Errors.ABSOLUTE, seed=0, clock=Clock())
+        found = search_form(posed, (LABELS,), settings=settings, seed=0, clock=Clock())
         p = paired_p(*held_out_errors(found, posed.parts, seed=0))
     if p > CHANCE:
         raise ValueError(
