@@ -16,7 +16,7 @@ from scipy.optimize import least_squares, minimize_scalar
 from gortho.forms import QuadraticForm
 from gortho.formulas.find import short_formula
 from gortho.formulas.fitting import refined, solve
-from gortho.formulas.problem import Problem
+from gortho.formulas.problem import Problem, first
 from gortho.formulas.terms import Factor, Term
 from gortho.formulas.values import Formula
 from gortho.symmetry import Symmetry
@@ -122,7 +122,7 @@ def _fitted(problem: Problem, symmetry: Symmetry, terms: list[Term]) -> float | 
     """The t for which these terms leave least."""
     if not terms:
         return None
-    few = problem.train.rows(slice(0, max(1, FIT // problem.train.y[0].numel())))
+    few = first(problem.train, FIT)
     b = symmetry.directions[0]
     own = float(b @ symmetry.form.matrix @ b)
 
