@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from gortho.formulas.terms import Monomial, Term, Weights
+from gortho.formulas.ways import product_of, ways_of
 from gortho.reps import TensorRep
 from gortho.stored import restored
 from gortho.terms import Metric
@@ -21,18 +22,15 @@ def columns(
 ) -> Tensor:
     """The terms without their coefficients ``(N, components, terms)``, of vectors ``(N, p, n)``, scalars ``(N, s)``.
 
-    The form and ``shapes``, the numbers inside, one term's after another's, are those of all samples or of each
-    ``(N, n, n)``, ``(N, s)``.
+    ``shapes`` are the numbers inside, one term's after another's.
     """
     lowered = x @ A
-    metric, ways = Metric(A, torch.linalg.inv(A) if rep.up > 1 else None), rep.terms()
+    metric, ways = Metric(A, torch.linalg.inv(A) if rep.up > 1 else None), ways_of(rep, len(A), False)
     totals: list[Any] = [0.0] * len(terms)
     for place, monomial, value in _values(lowered @ x.mT, scalars, terms, shapes):
-        way = ways[monomial.term]
-        for position, weights in zip(way.legs, monomial.legs):
-            leg = torch.einsum("zin,i->zn", x if position < rep.up else lowered, x.new_tensor(weights))
-            value = value[..., None] * leg.reshape(len(leg), *(1,) * (value.ndim - 1), -1)
-        totals[place] = totals[place] + rep.with_pairs(way, value, metric).reshape(len(x), -1)
+        legs = torch.tensor(monomial.legs, dtype=x.dtype).reshape(-1, x.shape[1])
+        made = product_of(ways[monomial.term], rep, legs @ x, legs @ lowered, metric)
+        totals[place] = totals[place] + value[:, None] * made
     return torch.stack(totals, 2)
 
 
@@ -40,9 +38,7 @@ def _values(
     gram: Tensor, scalars: Tensor, terms: Sequence[Term], shapes: Tensor
 ) -> Iterator[tuple[int, Monomial, Tensor]]:
     """The products of the terms, each with the place of its term and the value of its factors ``(N,)``."""
-    inside = [
-        shapes[..., k] for k in range(shapes.shape[-1])
-    ]  # torch.export cannot store the unbinding of nothing
+    inside = [shapes[k] for k in range(len(shapes))]  # torch.export cannot store the unbinding of nothing
     for place, term in enumerate(terms):
         count = len(term.shapes)
         own, inside = inside[:count], inside[count:]

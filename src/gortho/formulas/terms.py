@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from gortho.formulas.ways import product_of, ways_of
 from gortho.reps import as_rep
 from gortho.symmetry import Symmetry
+from gortho.terms import Metric
 
 #: Functions of a number inside times t; and of all inner products of a pair of vectors.
 FUNCTIONS, PAIRS = ("exp", "sin", "cos", "arcsin"), ("angle", "area")
@@ -131,7 +133,6 @@ class Quantities:
     def __init__(self, x: np.ndarray, scalars: np.ndarray, symmetry: Symmetry, output: str):
         rep = as_rep(output)
         self.rep = rep.parts[0]
-        self.ways = ways_of(self.rep, symmetry.form.n, symmetry.form.signature.zero > 0)
         self.scalars = scalars
         origin = symmetry.origin
         moved = np.asarray(x, float) - (0.0 if origin is None else origin.numpy())
@@ -141,7 +142,10 @@ class Quantities:
         self.vectors = np.concatenate([moved, fixed], 1)
         forms = [_filled(form.matrix.numpy(), symmetry.n) for form in symmetry.forms]
         spaces = [*(symmetry.apart or [0] * x.shape[1]), *[0] * len(symmetry.directions)]
-        self.A = forms[0]
+        A, form = torch.from_numpy(forms[0]), symmetry.form
+        singular = form.signature.zero > 0
+        self.ways = ways_of(self.rep, form.n, singular)
+        self.metric = Metric(A, None if singular or form.n < symmetry.n else torch.linalg.inv(A))
         self.lowered = np.stack([self.vectors[:, i] @ forms[s] for i, s in enumerate(spaces)], 1)
         self.gram = np.einsum("zin,zjn->zij", self.lowered, self.vectors)
         self._inners: dict[tuple[Weights, Weights], np.ndarray] = {}
@@ -163,12 +167,9 @@ class Quantities:
     def tensor(self, term: int, legs: tuple[Weights, ...]) -> np.ndarray:
         """The product of vectors, metric and ε ``(N, components)``."""
         if (term, legs) not in self._tensors:
-            chosen = [np.array(weights, float) for weights in legs]
-            vectors, lowered = (
-                [np.einsum("zin,i->zn", of, w) for w in chosen] for of in (self.vectors, self.lowered)
-            )
-            value = product_of(self.ways[term], self.rep, vectors, lowered, self.A)
-            self._tensors[term, legs] = np.broadcast_to(value, (len(self.vectors), value.shape[1]))
+            weights = np.reshape(legs, (-1, self.vectors.shape[1])).astype(float)
+            both = (torch.from_numpy(weights @ of) for of in (self.vectors, self.lowered))
+            self._tensors[term, legs] = product_of(self.ways[term], self.rep, *both, self.metric).numpy()
         return self._tensors[term, legs]
 
     def factor(self, factor: Factor) -> np.ndarray:

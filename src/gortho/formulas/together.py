@@ -65,32 +65,27 @@ class _Fit:
     def start(self, A: Tensor) -> Tensor:
         """A form, the terms' own numbers inside, and the coefficients that are best with them."""
         doubled = (2 * A - torch.diag(A.diagonal()))[self.upper[0], self.upper[1]]
-        rest = torch.cat([doubled, A.new_tensor(numbers_inside(self.terms))])
-        design = self._design(*torch.cat([rest, rest.new_zeros(len(self.terms))]).split(self.sizes)[:2])
-        return torch.cat([rest, _least_squares(self.root[..., None] * design, self.root * self.y)])
+        inside = A.new_tensor(numbers_inside(self.terms))
+        design = self.root[..., None] * self._design(doubled, inside)
+        return torch.cat([doubled, inside, _least_squares(design, self.root * self.y)])
 
     def form(self, entries: Tensor) -> Tensor:
-        """Forms ``(..., n, n)`` of entries."""
-        M = entries.new_zeros(*entries.shape[:-1], *self.x.shape[2:] * 2)
-        M[..., self.upper[0], self.upper[1]] = entries
+        """The form of entries."""
+        M = entries.new_zeros(*self.x.shape[2:] * 2).index_put(tuple(self.upper), entries)
         return unit_form((M + M.mT) / 2)
 
     def _design(self, entries: Tensor, inside: Tensor) -> Tensor:
-        """The columns of the terms; entries and numbers inside may be those of each sample."""
+        """The columns of the terms."""
         return columns(self.x, self.form(entries), self.scalars, self.terms, inside, self.rep)
 
     def residual(self, p: Tensor) -> Tensor:
         """What is left of the targets ``(N, components)``."""
-        entries, inside, c = p.split(self.sizes, -1)
-        return self.root * (self.y - (self._design(entries, inside) * c[..., None, :]).sum(-1))
+        entries, inside, c = p.split(self.sizes)
+        return self.root * (self.y - self._design(entries, inside) @ c)
 
     def slopes(self, p: Tensor) -> Tensor:
-        """Of the residuals ``(N, components, unknowns)``: each sample has a copy, so that one pass serves all."""
-        own = p.expand(len(self.y), -1).clone().requires_grad_()
-        with torch.enable_grad():
-            each = self.residual(own).sum(0)
-            rows = [torch.autograd.grad(one, own, retain_graph=True)[0] for one in each]
-        return torch.stack(rows, 1)
+        """Of the residuals ``(N, components, unknowns)``."""
+        return torch.func.jacfwd(self.residual)(p)
 
 
 def together(samples: Samples, A: Tensor, terms: Sequence[Term]) -> Together | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
 import torch
+from torch import Tensor
 
 from gortho.reps import TensorRep
 from gortho.terms import Metric, Term
@@ -59,21 +58,17 @@ def _lowered(term: Term, up: int) -> bool:
     return not any(second < up for _, second in term.pairs)
 
 
-def product_of(
-    way: Way, rep: TensorRep, vectors: Sequence[np.ndarray], lowered: Sequence[np.ndarray], A: np.ndarray
-) -> np.ndarray:
-    """The product of vectors ``(N, n)``, one for each that the way takes, metric and ε: ``(N, components)``."""
-    value = np.ones(len(vectors[0]) if vectors else 1)
+def product_of(way: Way, rep: TensorRep, legs: Tensor, lowered: Tensor, metric: Metric) -> Tensor:
+    """The product of vectors ``(N, k, n)``, as many as the way takes, metric and ε: ``(N, components)``."""
+    value = legs.new_ones(len(legs))
     if way.free is not None:
-        filled = np.stack(vectors[: way.filled], 1) if way.filled else np.zeros((1, 0, len(A)))
-        value = partial_volumes(torch.from_numpy(np.ascontiguousarray(filled)), len(way.free)).numpy()[:, 0]
+        value = partial_volumes(legs[:, : way.filled], len(way.free))[:, 0]
         for axis, position in enumerate(way.free):
             if position < rep.up:
-                value = np.moveaxis(np.tensordot(value, np.linalg.inv(A), (1 + axis, 0)), -1, 1 + axis)
+                assert metric.upper is not None
+                value = torch.tensordot(value, metric.upper, ([1 + axis], [0])).movedim(-1, 1 + axis)
     for place, position in enumerate(way.rest.legs, start=way.filled):
-        leg = (vectors if position < rep.up else lowered)[place]
+        leg = (legs if position < rep.up else lowered)[:, place]
         value = value[..., None] * leg.reshape(len(leg), *(1,) * (value.ndim - 1), -1)
-    raised = any(second < rep.up for _, second in way.rest.pairs)
-    metric = Metric(torch.from_numpy(A), torch.from_numpy(np.linalg.inv(A)) if raised else None)
     term = Term(way.rest.pairs, (*(way.free or ()), *way.rest.legs))
-    return rep.with_pairs(term, torch.from_numpy(value), metric).reshape(len(value), -1).numpy()
+    return rep.with_pairs(term, value, metric).reshape(len(value), -1)
