@@ -22,7 +22,7 @@ from gortho.discovery.wider.answer import wider_answer
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.claims import Asked, spaces_name
 from gortho.discovery.wider.search import first_look, last_look
-from gortho.discovery.wider.widen import tried
+from gortho.discovery.wider.widen import Court
 from gortho.samples.errors import DataError
 from gortho.samples.frame import Frame
 from gortho.samples.values import Samples
@@ -113,7 +113,7 @@ def discover_several(
     noise = noise_of(parts.train)
     empty = Evidence(len(parts.train), len(parts.held_out), 1.0, 1.0, "", "", nothing, nothing, noise=noise)
     with clock.stage("twins"):
-        trial = tried(end, empty, posed, parts, None, settings, seed, clock, tolerance)
+        trial = Court(empty, posed, parts, None, settings, seed, clock, tolerance).tried(end)
     trial = replace(
         trial, evidence=replace(trial.evidence, direct_unexplained=trial.comparison.direct_unexplained)
     )
