@@ -38,7 +38,7 @@ from gortho.discovery.targets import Errors
 from gortho.discovery.twins import Comparison, compare
 from gortho.discovery.verdict import TOLERANCE, Verdict
 from gortho.discovery.wider.claims import Asked, even_rep
-from gortho.discovery.wider.notes import with_translations
+from gortho.discovery.wider.readings import with_translations
 from gortho.discovery.wider.widen import wanted, widen
 from gortho.discovery.workers import one_thread
 from gortho.discovery.written import smooth_or_written, with_law

@@ -15,7 +15,7 @@ from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind
 from gortho.discovery.result import Discovery
 from gortho.discovery.spreads import UNDERSTATED, steady
-from gortho.discovery.wider.conventions import with_form_of
+from gortho.discovery.wider.answer import with_form_of
 from gortho.discovery.written import terms_of
 from gortho.forms import QuadraticForm
 from gortho.formulas import Problem

@@ -28,9 +28,8 @@ from gortho.discovery.twins import WORST, Comparison, with_predictor
 from gortho.forms import QuadraticForm
 from gortho.formulas import Problem
 from gortho.formulas.find import proposals, single_terms
-from gortho.formulas.network import FormulaCoefficients
+from gortho.formulas.network import FormulaCoefficients, Together, together
 from gortho.formulas.terms import Term
-from gortho.formulas.together import Together, together
 from gortho.formulas.values import DIGITS
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.sets import LARGE

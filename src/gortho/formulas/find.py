@@ -11,14 +11,13 @@ from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from gortho.formulas.fitting import refined, slopes, solve, standard_errors
-from gortho.formulas.lacking import lacks
 from gortho.formulas.library import Candidate, library
 from gortho.formulas.problem import CHOICE, Problem, first, of_all
 from gortho.formulas.selection import Choice, Squares
 from gortho.formulas.shapes import COST as SHAPED
 from gortho.formulas.shapes import Grid
 from gortho.formulas.terms import Term
-from gortho.formulas.usual import far, robust
+from gortho.formulas.usual import far, lacks, robust
 from gortho.formulas.values import DIGITS, EXACT, WITHIN, Formula
 from gortho.formulas.writing import TEXT, body
 from gortho.samples.errors import numbered

@@ -11,6 +11,7 @@ import numpy as np
 
 from gortho.formulas.terms import Factor, Monomial, Quantities, Term, Weights
 from gortho.formulas.ways import Way
+from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
 
 #: Terms to choose from, at most.
@@ -119,18 +120,21 @@ class Space:
         return Factor("power", u, v, power, absolute)
 
 
-def space_of(
-    q: Quantities,
-    points: int,
-    symmetry: Symmetry,
-    counts: tuple[int, int],
-    set_like: bool,
-    axial: Sequence[int],
-) -> Space:
+def space_of(q: Quantities, samples: Samples, symmetry: Symmetry, axial: Sequence[int]) -> Space:
     """What the terms of these samples can be made of."""
-    bare = Space(points, q.vectors.shape[1] - points, symmetry.apart, *counts, set_like)
-    definite = len(symmetry.forms) == 1 and symmetry.form.n in symmetry.form.signature[:2]
-    bare = replace(bare, axial=frozenset(axial), definite=definite, odd=q.rep.odd, special=symmetry.special)
+    options, points = samples.network_options(), samples.points
+    bare = Space(
+        points,
+        q.vectors.shape[1] - points,
+        symmetry.apart,
+        options["point_scalars"],
+        options["sample_scalars"],
+        samples.set_like,
+        axial=frozenset(axial),
+        definite=len(symmetry.forms) == 1 and symmetry.form.n in symmetry.form.signature[:2],
+        odd=q.rep.odd,
+        special=symmetry.special,
+    )
     sums = {w for w, _ in [*bare.squares(), *((bare.unit(i), 0) for i in range(points))]}
     sums |= {bare.apart(i, j) for i, j in combinations(range(points), 2)}
     return replace(

@@ -1,8 +1,13 @@
-"""A formula as the coefficients of a network, so that what is printed also predicts."""
+"""Formulas in torch: as the coefficients of a network, so that what is printed also predicts, and fitted with the form.
+
+An exact law is found to rounding, whatever the start, if its numbers and the form are fitted jointly.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -10,11 +15,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gortho.formulas.fitting import reshaped
 from gortho.formulas.terms import Monomial, Term, Weights
 from gortho.formulas.ways import product_of, ways_of
 from gortho.reps import TensorRep
+from gortho.samples.frame import unit_form
+from gortho.samples.values import Samples
 from gortho.stored import restored
 from gortho.terms import Metric
+
+#: Gauss-Newton steps, at most, and the share of the sum of squares that one must gain for another to follow.
+STEPS, ENOUGH = 40, 1e-3
+#: Shares of a step that are tried, the whole one first.
+SHORTER = (1.0, 0.3, 0.1, 0.01)
+#: Directions in which the fit changes by less than this share are none: the size of a form is one of them.
+FLAT = 1e-12
 
 
 def columns(
@@ -96,3 +111,109 @@ class FormulaCoefficients(nn.Module):
                 value = value[..., None] * gram.new_tensor(weights)
             found[monomial.term] = found[monomial.term] + value
         return [found]
+
+
+# Fitted with the form
+
+
+@dataclass(frozen=True)
+class Together:
+    """Terms with their numbers, the form ‖A‖ = √n, and the mean square that they leave, by the weights."""
+
+    terms: tuple[Term, ...]
+    A: Tensor
+    left: float
+
+    @property
+    def unknowns(self) -> int:
+        """Numbers that are fitted: coefficients, those inside, and entries of the form but for its size."""
+        n = len(self.A)
+        return len(self.terms) + len(numbers_inside(self.terms)) + n * (n + 1) // 2 - 1
+
+    def sizes(self, samples: Samples) -> list[float]:
+        """Mean squares of the terms."""
+        c = self.A.new_tensor([term.coefficient for term in self.terms])
+        inside = self.A.new_tensor(numbers_inside(self.terms))
+        made = columns(samples.x, self.A, scalars_of(samples), self.terms, inside, samples.rep.parts[0])
+        return (c * made).square().mean((0, 1)).tolist()
+
+
+def scalars_of(samples: Samples) -> Tensor:
+    """All scalars of the samples, flat ``(N, s)``."""
+    given = [s.flatten(1) for s in samples.scalars if s is not None]
+    return torch.cat(given, 1) if given else samples.x.new_zeros(len(samples), 0)
+
+
+class _Fit:
+    """Residuals of samples as a function of one vector: the form's entries, numbers inside, coefficients."""
+
+    def __init__(self, samples: Samples, terms: Sequence[Term]):
+        self.x, self.y, self.terms = samples.x, samples.y.reshape(len(samples), -1), terms
+        self.scalars, self.rep = scalars_of(samples), samples.rep.parts[0]
+        w = samples.each_weight
+        self.root = (w / w.mean()).sqrt()[:, None]
+        self.upper = torch.triu_indices(samples.n, samples.n)
+        self.sizes = [self.upper.shape[1], len(numbers_inside(terms)), len(terms)]
+
+    def start(self, A: Tensor) -> Tensor:
+        """A form, the terms' own numbers inside, and the coefficients that are best with them."""
+        doubled = (2 * A - torch.diag(A.diagonal()))[self.upper[0], self.upper[1]]
+        inside = A.new_tensor(numbers_inside(self.terms))
+        design = self.root[..., None] * self._design(doubled, inside)
+        return torch.cat([doubled, inside, _least_squares(design, self.root * self.y)])
+
+    def form(self, entries: Tensor) -> Tensor:
+        """The form of entries."""
+        M = entries.new_zeros(*self.x.shape[2:] * 2).index_put(tuple(self.upper), entries)
+        return unit_form((M + M.mT) / 2)
+
+    def _design(self, entries: Tensor, inside: Tensor) -> Tensor:
+        """The columns of the terms."""
+        return columns(self.x, self.form(entries), self.scalars, self.terms, inside, self.rep)
+
+    def residual(self, p: Tensor) -> Tensor:
+        """What is left of the targets ``(N, components)``."""
+        entries, inside, c = p.split(self.sizes)
+        return self.root * (self.y - self._design(entries, inside) @ c)
+
+    def slopes(self, p: Tensor) -> Tensor:
+        """Of the residuals ``(N, components, unknowns)``."""
+        return torch.func.jacfwd(self.residual)(p)
+
+
+def together(samples: Samples, A: Tensor, terms: Sequence[Term]) -> Together | None:
+    """The form and the numbers of terms that meet the targets best, from a form on; None where they are not finite."""
+    fit = _Fit(samples, terms)
+    p = fit.start(unit_form(A))
+    r = fit.residual(p)
+    if not bool(torch.isfinite(r).all()):
+        return None
+    for _ in range(STEPS):
+        J = fit.slopes(p)
+        if not bool(torch.isfinite(J).all()):
+            break
+        step, before = _least_squares(J, r), r.square().sum()
+        for share in SHORTER:
+            moved = p - share * step
+            there = fit.residual(moved)
+            if bool(there.square().sum() < before):
+                break
+        else:
+            break
+        p, r = moved, there
+        if bool(r.square().sum() > (1 - ENOUGH) * before):
+            break
+    entries, inside, c = p.split(fit.sizes)
+    done = (replace(t, coefficient=float(v)) for t, v in zip(reshaped(terms, inside.numpy()), c))
+    return Together(tuple(done), fit.form(entries), float(r.square().mean()))
+
+
+def _least_squares(J: Tensor, r: Tensor) -> Tensor:
+    """The shortest solution, with columns of any size; not numbers where the columns are none."""
+    J, r = J.flatten(0, -2), r.flatten()
+    if not bool(torch.isfinite(J).all()):
+        return torch.full_like(J[0], math.nan)
+    size = J.norm(dim=0)
+    size = torch.where(size > 0, size, 1.0)
+    found: Tensor = torch.linalg.lstsq(J / size, r[:, None], rcond=FLAT, driver="gelsd").solution[:, 0]
+    return found / size

@@ -68,9 +68,7 @@ class Problem:
 
     def space(self, rows: Rows) -> Space:
         """What terms can be made of."""
-        options = self.train.network_options()
-        counts = options["point_scalars"], options["sample_scalars"]
-        return space_of(rows.q, self.train.points, self.symmetry, counts, self.train.set_like, self.axial)
+        return space_of(rows.q, self.train, self.symmetry, self.axial)
 
     def rows_of(self, part: int, mask: np.ndarray) -> list[int]:
         """The numbers of some samples of a part; none where they are not known."""

@@ -1,4 +1,7 @@
-"""Samples that are far from a formula, detected so that a few wrong ones affect neither its terms nor its numbers."""
+"""What a formula leaves over: samples that are far from it, and functions of the same inner products that it lacks.
+
+A few wrong samples shall affect neither its terms nor its numbers.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 from scipy.stats import chi2, norm
+from sklearn.ensemble import HistGradientBoostingRegressor
 
+from gortho.formulas.fitting import Rows
 from gortho.formulas.problem import Problem
 from gortho.formulas.values import Formula
 from gortho.samples.errors import numbered
@@ -23,6 +28,12 @@ MOST_FAR = 0.05
 ROUNDS = 3
 #: Fitted numbers of a formula that needs no second look.
 PLAIN = 2
+#: A formula lacks something where trees explain this share of what it leaves of held-out samples …
+LACKING = 0.3
+#: … of those with an error of at most so many times the median …
+MEDIANS = 10.0
+#: … learnt from so many samples at least.
+LEARNT = 200
 
 #: A formula for a problem; and the same formula with its numbers fitted anew.
 Once = Callable[[Problem], Formula | None]
@@ -136,3 +147,23 @@ def _better(one: Formula | None, other: Formula | None) -> Formula | None:
     if one.holds != other.holds:
         return other if other.holds else one
     return other if other.numbers <= one.numbers and other.unexplained <= one.unexplained else one
+
+
+def lacks(formula: Formula, seen: Rows, held: Rows, kept: np.ndarray) -> bool:
+    """Whether trees of inner products and scalars predict what a formula for numbers leaves of held-out samples.
+
+    ``seen`` are the samples that it was fitted to, ``kept`` the held-out ones that are not far from it.
+    """
+    if held.y.shape[1] > 1:
+        return False
+    with np.errstate(all="ignore"):
+        left, there = (rows.root[:, 0] * (rows.y - formula.values(rows.q))[:, 0] for rows in (seen, held))
+    fine = np.isfinite(left)
+    fine &= np.abs(left) <= MEDIANS * np.median(np.abs(left[fine])) if fine.any() else fine
+    if fine.sum() < LEARNT or not np.isfinite(there[kept]).all():
+        return False
+    trees = HistGradientBoostingRegressor(random_state=0, early_stopping=True)
+    trees.fit(seen.q.features[fine], left[fine])
+    missed = there[kept] - trees.predict(held.q.features[kept])
+    usual = np.abs(there[kept]) <= MEDIANS * np.median(np.abs(there[kept]))
+    return bool(np.square(missed[usual]).sum() < (1 - LACKING) * np.square(there[kept][usual]).sum())

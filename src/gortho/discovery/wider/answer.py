@@ -1,4 +1,7 @@
-"""The answer for a wider symmetry that holds: its numbers in the given coordinates, errors, readings (M15-M17)."""
+"""The answer for a wider symmetry that holds: its numbers in the given coordinates, errors, readings (M15-M17).
+
+Along a direction b the form is undetermined: that part is chosen by convention, and has no error (M16).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,6 @@ from gortho.discovery.twins import Comparison
 from gortho.discovery.verdict import Verdict, confidence
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.claims import angles
-from gortho.discovery.wider.conventions import without_open
 from gortho.discovery.wider.search import End
 from gortho.discovery.wider.skew import skew_errors, skew_out
 from gortho.discovery.wider.value import Wider
@@ -31,6 +33,10 @@ from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
 
+#: Entries and eigenvalues are a convention where so much of them moves along (Ab)(Ab)ᵀ, as a share of its size.
+OPEN = 0.1
+#: How far the form is moved to see that, as a share of it.
+NUDGE = 0.01
 #: Coordinates of an origin below this share of its length are zero.
 ROUNDING = 1e-12
 
@@ -112,7 +118,7 @@ def wider_answer(
         readings,
         () if skew is None else skew_errors(posed.frame, skew, matrices[:, -1], exact),
         _map_errors(posed, matrices[:, claim.forms :], exact) if claim.linked else (),
-        tuple((_nested(of_entries), tuple(of_values.tolist())) for of_entries, of_values in errors),
+        tuple(_nested(*of_form) for of_form in errors),
     )
     return replace(
         found,
@@ -164,8 +170,11 @@ def _form_errors(
     ]
 
 
-def _nested(values: np.ndarray) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(row) for row in values.tolist())
+def _nested(
+    entries: np.ndarray, values: np.ndarray
+) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...]]:
+    """Errors of entries and eigenvalues, as `Wider` keeps them."""
+    return tuple(map(tuple, entries.tolist())), tuple(values.tolist())
 
 
 def _map_errors(posed: Posed, maps: Tensor, exact: bool) -> tuple[float, ...]:
@@ -192,3 +201,40 @@ def _errors(trial: Trial, posed: Posed) -> tuple[tuple[float, ...], tuple[float,
     )
     moved = posed.x_unit * (c[1:] - c[:1]).square().mean(0).sqrt().flatten()
     return tuple((factor * turned).tolist()), tuple((factor * moved).tolist())
+
+
+# The pencil of forms that a direction leaves open
+
+
+def without_open(symmetry: Symmetry, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Standard errors of entries and eigenvalues of the form, not numbers where directions leave these open."""
+    A, s = symmetry.form.matrix.numpy(), symmetry.directions.numpy()
+    Q, _ = np.linalg.qr((s @ A).T)
+    P, vectors = Q @ Q.T, np.linalg.eigh(A)[1]
+    values = np.sqrt(np.square(np.einsum("ik,jk->kij", vectors, vectors) * entries).sum((1, 2)))
+    # Not by eigenvectors, which mean nothing where eigenvalues are alike.
+    nudge = NUDGE * np.linalg.norm(A, 2)
+    along = np.abs(np.linalg.eigvalsh(A + nudge * P) - np.linalg.eigvalsh(A)) / nudge
+    size = np.sqrt(np.outer(P.diagonal(), P.diagonal()))  # the most that an entry can move
+    return np.where(size > OPEN, np.nan, entries), np.where(along > OPEN, np.nan, values)
+
+
+def with_form_of(found: Discovery, symmetry: Symmetry, convention: str) -> Discovery:
+    """The discovery with another of the forms that its direction leaves open; its group is the same."""
+    assert found.wider is not None and found.candidate is not None and found.network is not None
+    old, new = found.candidate.matrix.numpy(), symmetry.form.matrix.numpy()
+    b = symmetry.directions[0].numpy()
+    across = np.eye(len(b)) - np.outer(b, b)  # b does not see what t changes, up to the gauge
+    scale = np.linalg.norm(across @ new @ across) / np.linalg.norm(across @ old @ across)
+    entries, values = without_open(symmetry, scale * np.nan_to_num(np.array(found.wider.form_errors[0][0])))
+    net = found.network
+    return replace(
+        found,
+        candidate=symmetry.form,
+        entry_errors=entries,
+        eigenvalue_errors=values,
+        network=InFrame(net.net, net.W, float(net.unit), symmetry.form, float(net.x_unit)),
+        wider=replace(
+            found.wider, symmetry=symmetry, form_errors=(_nested(entries, values),), convention=convention
+        ),
+    )
