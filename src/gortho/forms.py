@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gortho import checks
-from gortho.immutable import ZERO_TOLERANCE, MatrixForm
+from gortho.immutable import ZERO_TOLERANCE, MatrixForm, unit_size
 
 if TYPE_CHECKING:
     from gortho.groups import OrthogonalGroup
@@ -67,11 +67,7 @@ def gauge(
     Minkowski is diag(1, -1, -1, -1); if there are equally many of both, the trace (if it vanishes, the first diagonal
     entry that does not, or else the first entry) is positive.
     """
-    size = A.shape[-1] ** 0.5
-    # A stored form must come back to the last bit.
-    if abs(float(torch.linalg.matrix_norm(A)) / size - 1) > 1e-14:
-        A = A / A.abs().max()  # first, so that squares neither overflow nor vanish
-        A = A / torch.linalg.matrix_norm(A) * size
+    A = unit_size(A)
     eigenvalues = torch.linalg.eigvalsh(A)
     cut = tolerance * eigenvalues.abs().max()
     p, q = int((eigenvalues > cut).sum()), int((eigenvalues < -cut).sum())

@@ -34,10 +34,12 @@ def random_generator(seed: int | torch.Generator) -> torch.Generator:
     return seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(int(seed))
 
 
-def haar(n: int, batch: tuple[int, ...], generator: torch.Generator) -> Float[Tensor, "... {n} {n}"]:
-    """Haar-distributed elements of O(n), float64, shape ``(*batch, n, n)``."""
-    Q, R = torch.linalg.qr(torch.randn(*batch, n, n, dtype=torch.float64, generator=generator))
-    return Q * R.diagonal(dim1=-2, dim2=-1).sign()[..., None, :]
+def haar(
+    n: int, batch: tuple[int, ...], generator: torch.Generator, dtype: torch.dtype = torch.float64
+) -> Tensor:
+    """Haar-distributed elements of O(n), or for complex numbers of U(n), shape ``(*batch, n, n)``."""
+    Q, R = torch.linalg.qr(torch.randn(*batch, n, n, dtype=dtype, generator=generator))
+    return Q * R.diagonal(dim1=-2, dim2=-1).sgn()[..., None, :]
 
 
 def uniform(most: float, generator: torch.Generator, *shape: int) -> Tensor:
@@ -147,6 +149,22 @@ def align_unit_inside(
     return torch.where(use_minus[..., None], W, reflection(e, A) @ W)
 
 
+def boosts(rapidity: Float[Tensor, "k m"], p: int, n: int) -> Float[Tensor, "k {n} {n}"]:
+    """Boosts of the planes of x_i and x_{p+i} by these rapidities, which commute."""
+    b = torch.eye(n, dtype=torch.float64).repeat(len(rapidity), 1, 1)
+    planes = torch.arange(rapidity.shape[1])
+    b[:, planes, planes] = b[:, p + planes, p + planes] = rapidity.cosh()
+    b[:, planes, p + planes] = b[:, p + planes, planes] = rapidity.sinh()
+    return b
+
+
+def preserves(h: Tensor, J: Tensor, zero: int, tolerance: float) -> Bool[Tensor, ...]:
+    """Whether hᵀJh = J, relative to 1 + ‖h‖², the size of what cancels; for singular J, h must be invertible, too."""
+    size = torch.linalg.matrix_norm(h)
+    inside = torch.linalg.matrix_norm(h.mT @ J @ h - J) <= tolerance * (1 + size**2)
+    return inside & (torch.linalg.svdvals(h)[..., -1] > tolerance * size) if zero else inside
+
+
 class OrthogonalGroup:
     """O(A) = {g : gᵀAg = A} of a quadratic form.
 
@@ -230,11 +248,7 @@ class OrthogonalGroup:
         p, q, zero = self.form.signature
         J = torch.diag(torch.tensor([1.0] * p + [-1.0] * q + [0.0] * zero, dtype=g.dtype, device=g.device))
         h = self._standard.to(g) @ g @ self._standard_inverse.to(g)
-        size = torch.linalg.matrix_norm(h)
-        inside = torch.linalg.matrix_norm(h.mT @ J @ h - J) <= tolerance * (1 + size**2)
-        if zero:
-            inside &= torch.linalg.svdvals(h)[..., -1] > tolerance * size
-        return inside
+        return preserves(h, J, zero, tolerance)
 
     def sample(
         self, k: int, seed: int | torch.Generator = 0, max_boost: float = 1.0
@@ -263,11 +277,7 @@ class OrthogonalGroup:
                 blocks[:, start : start + size, start : start + size] = haar(size, (k,), generator)
             return blocks
 
-        b = torch.eye(n, dtype=torch.float64).repeat(k, 1, 1)
-        planes = torch.arange(min(p, q))
-        rapidity = within(k, min(p, q))
-        b[:, planes, planes] = b[:, p + planes, p + planes] = rapidity.cosh()
-        b[:, planes, p + planes] = b[:, p + planes, planes] = rapidity.sinh()
+        b = boosts(within(k, min(p, q)), p, n)
         null = torch.arange(p + q, n)
         b[:, null, null] = within(k, zero).exp()
         b[:, p + q :, : p + q] = within(k, zero, p + q)

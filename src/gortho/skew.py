@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gortho import checks
 from gortho.forms import NO_MIXING, SMALL_TERM, QuadraticForm, added_up
-from gortho.immutable import ZERO_TOLERANCE, MatrixForm
+from gortho.immutable import ZERO_TOLERANCE, MatrixForm, unit_size
 
 #: How far (A⁻¹ω)² may be from a negative number, in the standard frame of A, in compatible forms.
 COMPATIBLE = 1e-7
@@ -117,11 +117,7 @@ def _gauged(omega: Tensor) -> Tensor:
     largest, n = omega.abs().max(), len(omega)
     if float((omega + omega.mT).abs().max()) > 1e-6 * float(largest) or float(largest) == 0:
         raise ValueError("ω is not a skew form: give a matrix with ωᵀ = -ω that is not zero")
-    omega = _skew_part(omega)
-    # Stored forms come back to the last bit.
-    if abs(float(torch.linalg.matrix_norm(omega)) / n**0.5 - 1) > 1e-14:
-        omega = omega / largest
-        omega = omega / torch.linalg.matrix_norm(omega) * n**0.5
+    omega = unit_size(_skew_part(omega))
     entries = omega[tuple(torch.triu_indices(n, n, 1))]
     first = entries[entries.abs() > ZERO_TOLERANCE * entries.abs().max()][0]
     return -omega if bool(first < 0) else omega
