@@ -211,10 +211,10 @@ def _without_doubtful(problem: Problem, terms: Sequence[Term]) -> Formula:
     while True:
         formula = _fitted(problem, terms)
         sure = [abs(t.coefficient) / max(t.error, 1e-300) for t in formula.terms]
-        if len(sure) == 1 or not min(sure) < SURE:
-            return formula
         least = int(np.argmin(sure))
-        terms = [t for i, t in enumerate(formula.terms) if i != least]
+        if len(sure) == 1 or not sure[least] < SURE:
+            return formula
+        terms = [*formula.terms[:least], *formula.terms[least + 1 :]]
 
 
 def _fitted(problem: Problem, terms: Sequence[Term]) -> Formula:
@@ -230,11 +230,12 @@ def _fitted(problem: Problem, terms: Sequence[Term]) -> Formula:
     # No coefficient is known beyond rounding, however little is left.
     sizes = np.linalg.norm(D, axis=0)
     halves[: len(c)] = np.maximum(halves[: len(c)], ROUNDED * np.linalg.norm(rows.target) / sizes)
-    shape_halves = iter(halves[len(terms) :])
-    done = []
-    for term, value, half in zip(terms, c, halves):
-        inside = [next(shape_halves) for _ in term.shapes]
-        done.append(replace(term.shaped(term.shapes, inside), coefficient=float(value), error=float(half)))
+    inside = iter(halves[len(terms) :])
+    shaped = [term.shaped(term.shapes, [next(inside) for _ in term.shapes]) for term in terms]
+    done = [
+        replace(term, coefficient=float(value), error=float(half))
+        for term, value, half in zip(shaped, c, halves)
+    ]
     # The largest first: it is the law, and the others correct it.
     size = np.abs(c) * sizes
     labels = problem.train.labels_in_full(len(problem.symmetry.directions))

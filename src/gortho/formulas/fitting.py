@@ -107,12 +107,11 @@ def slopes(
     """Derivatives of the sum by coefficients, then by the numbers inside ``(N·c, k)``."""
     columns = [rows.design(terms) if design is None else design]
     for term, c in zip(terms, coefficients):
-        for place, shape in enumerate(term.shapes):
+        shapes = np.array(term.shapes)
+        for place, shape in enumerate(shapes):
             step = STEP * (abs(shape) or 1.0)
-            ends = [
-                term.shaped([s + sign * step * (k == place) for k, s in enumerate(term.shapes)])
-                for sign in (1.0, -1.0)
-            ]
+            moved = step * np.eye(len(shapes))[place]
+            ends = [term.shaped((shapes + sign * moved).tolist()) for sign in (1.0, -1.0)]
             up, down = rows.design(ends).T
             columns.append((c * (up - down) / (2 * step))[:, None])
     return np.concatenate(columns, 1)

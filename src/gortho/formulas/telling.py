@@ -75,19 +75,17 @@ def in_coordinates(formula: Formula) -> str:
     if factor.kind != "power" or factor.shape or factor.absolute or monomial.legs or monomial.term:
         return ""
     scale = c if factor.power == 1 else abs(c) ** (1 / factor.power)
-    inside = ""
+    inside, known = "", _without_error(formula)
     for i, j, value in form.terms(formula.form_halves or None):
         sign = ("-" if scale * value < 0 else "") if not inside else (" - " if scale * value < 0 else " + ")
         one, other = (set_off(form.names[k]) for k in (i, j))
         size = abs(scale * value)
         half = size * abs(term.error / c / factor.power)
-        if _without_error(formula):
-            half = math.nan
-        elif formula.form_halves:
+        if formula.form_halves:
             half = math.hypot(half, abs(scale) * formula.form_halves[i][j] * (1 + (i != j)))
-        written = coefficient(size, 2, half)
+        written = coefficient(size, 2, math.nan if known else half)
         # To be quoted: c² in metres and seconds has more digits than two.
-        if _without_error(formula) and abs(float(written) - size) > NO_ERROR * size:
+        if known and abs(float(written) - size) > NO_ERROR * size:
             written = number(size)
         inside += f"{sign}{written} {f'{one}²' if i == j else f'{one}·{other}'}"
     writer = Writer(formula, TEXT)

@@ -136,27 +136,20 @@ class Writer:
                 self.vectors[place] = style.product([names[space], self.vectors[place]])
         if formula.symmetry.origin is not None:
             self.vectors = [f"{v}-c" for v in self.vectors[:points]] + self.vectors[points:]
-        each = len(formula.scalars) // points if points and len(formula.scalars) >= points else 0
+        each = len(formula.scalars) // points if points else 0
         for place, mark in enumerate(marks):
             other = 1 if place == 0 else 0
-            self._mark(self.vectors, formula.vectors, place, other, mark, formula.symmetry.origin is not None)
+            self.vectors[place] = self._marked(formula.vectors, place, other, mark)
+            self.vectors[place] += "" if formula.symmetry.origin is None else "-c"
             for k in range(each):
-                self._mark(self.scalars, formula.scalars, place * each + k, other * each + k, mark)
+                own = place * each + k
+                self.scalars[own] = self._marked(formula.scalars, own, other * each + k, mark)
 
-    def _mark(
-        self,
-        written: list[str],
-        names: tuple[str, ...],
-        place: int,
-        other: int,
-        mark: str,
-        moved: bool = False,
-    ) -> None:
+    def _marked(self, names: tuple[str, ...], place: int, other: int, mark: str) -> str:
+        """A name with a mark in place of the number in which another one differs; where there is none, it fits not."""
         found = self.style.indexed(names[place], names[other], mark)
-        if found is None:
-            self.fits = False
-        else:
-            written[place] = f"{found}-c" if moved else found
+        self.fits &= found is not None
+        return found or names[place]
 
     def vector(self, weights: Weights, bracket: bool = False) -> str:
         """A sum of vectors: "x1-x2"."""
