@@ -151,7 +151,9 @@ def _network_out(fitted: Fitted, claim: Claim, posed: Posed, candidate: Quadrati
     sign = -1.0 if claim.odd and float(torch.linalg.det(posed.frame.W)) < 0 else 1.0
     W = posed.frame.W
     if posed.frames:
-        W = torch.stack([_filled(posed.frames[space].W, posed.given.train.n) for space in claim.spaces])
+        n = posed.given.train.n  # shorter vectors are filled up with zeros
+        frames = [posed.frames[space].W for space in claim.spaces]
+        W = torch.stack([torch.block_diag(W, torch.eye(n - len(W), dtype=W.dtype)) for W in frames])
     return InFrame(fitted.network, W, sign * posed.unit, candidate, posed.x_unit)
 
 
@@ -182,11 +184,6 @@ def _map_errors(posed: Posed, maps: Tensor, exact: bool) -> tuple[float, ...]:
     T = unit_form(posed.frame.inverse @ maps @ posed.frame.W)
     off = torch.linalg.matrix_norm(T[1:] - T[:1]).square().mean(0).sqrt() / posed.frame.n**0.5
     return tuple(((1.0 if exact else UNDERSTATED) * off).tolist()) if len(T) > 1 else ()
-
-
-def _filled(W: Tensor, n: int) -> Tensor:
-    """W for vectors that are filled up with zeros to n components."""
-    return torch.block_diag(W, torch.eye(n - len(W), dtype=W.dtype))
 
 
 def _errors(trial: Trial, posed: Posed) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -18,6 +18,7 @@ from gortho.discovery.design import Design
 from gortho.discovery.family import (
     Family,
     Inputs,
+    _depends_on_form,
     differences,
     lift_of,
     metric_of,
@@ -147,14 +148,13 @@ class WideFamily(Family):
         assert isinstance(self.features, TupleFeatures)
         gram, weights = self.gram(theta, inputs), torch.cat(self.weights(coefficients))
         slopes = self.features.slopes(gram, inputs.point, inputs.sample, units, weights)
-        if self.plain:
-            return self._through_gram(theta, slopes, inputs) @ tangents.mT
-        slopes = torch.einsum("zlc,zlij->zcij", self._legs(theta, inputs), slopes)
-        c = self.features(gram, inputs.point, inputs.sample, units) @ weights.mT
+        if not self.plain:
+            slopes = torch.einsum("zlc,zlij->zcij", self._legs(theta, inputs), slopes)
         through_gram = self._through_gram(theta, slopes, inputs) @ tangents.mT
-        return (
-            through_gram + self._legs_along(theta, tangents, inputs, c) if self._legs_move else through_gram
-        )
+        if self.plain or not self._legs_move:
+            return through_gram
+        c = self.features(gram, inputs.point, inputs.sample, units) @ weights.mT
+        return through_gram + self._legs_along(theta, tangents, inputs, c)
 
     def _legs_along(self, theta: Tensor, tangents: Tensor, inputs: Inputs, c: Tensor) -> Tensor:
         """Derivatives along tangents of what outputs are made of, times c ``(N, products)``."""
@@ -176,12 +176,7 @@ class WideFamily(Family):
         """Whether what outputs are made of depends on θ."""
         claim = self.claim
         more = claim.directions or claim.origin or claim.unitary or claim.linked
-        return bool(more) or self.basis.handed or self._metric_enters
-
-    @property
-    def _metric_enters(self) -> bool:
-        """Whether outputs are made of more than the vectors themselves."""
-        return any(part.down or part.rank > 1 for part in self.rep.parts)
+        return bool(more) or self.basis.handed or _depends_on_form(self.rep)
 
     def _through_gram(self, theta: Tensor, slopes: Tensor, inputs: Inputs) -> Tensor:
         """Derivatives by the entries of θ ``(N, components, ·)`` from those by inner products."""
@@ -216,7 +211,7 @@ class WideFamily(Family):
         """Every product of vectors, metric and volume that an output may have ``(N, products, components)``."""
         basis, lowered = self.basis, X @ A
         metric, blocks = Metric(A, A), []
-        if basis.handed or self._metric_enters:
+        if basis.handed or _depends_on_form(self.rep):
             fixed = fixed or Fixed.of(A)
             metric = metric_of(A, fixed.lift)
             volumes, factor = fixed.volumes(A, X)

@@ -27,24 +27,10 @@ from gortho.discovery.twins import Comparison
 from gortho.discovery.verdict import MAX_UNEXPLAINED, Verdict, judge, percent
 from gortho.discovery.wider.answer import Trial, symmetry_out, wider_answer
 from gortho.discovery.wider.claim import Claim
-from gortho.discovery.wider.claims import (
-    Asked,
-    aligned,
-    angles,
-    claims_for,
-    representative,
-)
+from gortho.discovery.wider.claims import Asked, aligned, angles, claims_for, representative
 from gortho.discovery.wider.fit import compare_wide, wide_predictor
 from gortho.discovery.wider.readings import readings_of
-from gortho.discovery.wider.search import (
-    HOPELESS,
-    End,
-    Ends,
-    first_look,
-    last_look,
-    refitted,
-    simplest,
-)
+from gortho.discovery.wider.search import HOPELESS, End, Ends, first_look, last_look, refitted, simplest
 from gortho.discovery.wider.skew import skew_spread
 from gortho.samples.frame import form_distance
 from gortho.samples.values import Samples
