@@ -235,13 +235,12 @@ def _table(law: InfinitesimalLaw, frame: Frame, names: tuple[str, ...], unexplai
     )
     for name, tensors, act, out in kinds:
         if not len(pure):
-            rows.append(Row(name, 0, np.nan, np.nan, _empty(tensors), "not asked: no generators"))
+            none = np.zeros((0, *tensors.shape[1:]))
+            rows.append(Row(name, 0, np.nan, np.nan, none, "not asked: no generators"))
             continue
         moved = torch.stack([act(pure, tensor).flatten() for tensor in tensors], dim=1) / len(pure) ** 0.5
         sigma, kept = _null(moved, tensors, share if told else EXACT)
-        rows.append(
-            _row(name, sigma, np.stack([out(t).numpy() for t in kept]) if len(kept) else _empty(tensors))
-        )
+        rows.append(_row(name, sigma, out(kept).numpy()))
     first = _row("generator", values, (back @ algebra @ W).numpy())
     notice = "" if told else "the smooth fit is too poor to tell: give more samples, or less noisy ones"
     symmetric, skew, vectors, covectors = rows
@@ -256,11 +255,6 @@ def _without_scaling(algebra: Tensor) -> Tensor:
     if float(traces.norm()) < IDENTITY:
         return algebra
     return torch.einsum("kd,dab->kab", torch.linalg.svd(traces[None])[2][1:], algebra)
-
-
-def _empty(tensors: Tensor) -> np.ndarray:
-    """No tensor of this kind."""
-    return np.zeros((0, *tensors.shape[1:]))
 
 
 def _null(M: Tensor, basis: Tensor, share: float) -> tuple[np.ndarray, Tensor]:
