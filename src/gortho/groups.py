@@ -175,9 +175,8 @@ class OrthogonalGroup:
         values, Q = values[order], Q[:, order]
         size = torch.where(is_zero[order], torch.ones_like(values), values.abs()).sqrt()
         self._standard = size[:, None] * Q.T / scale  # S
-        self._standard_inverse = (
-            scale[:, None] * Q / size
-        )  # S⁻¹; its columns are references e with q(e) = ±1 (or 0)
+        # S⁻¹; its columns are references e with q(e) = ±1 (or 0).
+        self._standard_inverse = scale[:, None] * Q / size
         self._A = A
 
     def __repr__(self) -> str:

@@ -100,18 +100,15 @@ class UnitaryGroup:
         self.form, self.skew = form, skew
         p, q, _ = form.signature
         self.p, self.q = p // 2, q // 2
-        S, back = form.group()._standard, form.group()._standard_inverse
         #: Multiplication by i.
         self.K = complex_structure(form.matrix, skew.matrix)
-        self._to_complex(S, S @ self.K @ back)
-
-    def _to_complex(self, S: Tensor, K: Tensor) -> None:
-        """The standard frame: coordinates (x, y) of z = x + iy, in which A is Σ ±(x² + y²) and K takes z to iz."""
-        p, q, _ = self.form.signature
+        # The standard frame: coordinates (x, y) of z = x + iy, in which A is Σ ±(x² + y²) and K takes z to iz.
+        S, K = form.group()._standard, form.group()._standard @ self.K @ form.group()._standard_inverse
         J = torch.diag(torch.tensor([1.0] * p + [-1.0] * q, dtype=torch.complex128))
-        m, eye = self.form.n // 2, torch.eye(self.form.n, dtype=torch.complex128)
-        U, _, _ = torch.linalg.svd(K + 1j * eye)  # its range: where K is i
-        E = U[:, :m]
+        U, _, _ = torch.linalg.svd(
+            K + 1j * torch.eye(form.n, dtype=torch.complex128)
+        )  # its range: where K is i
+        E = U[:, : form.n // 2]
         values, V = torch.linalg.eigh(E.mH @ J @ E)
         order = values.argsort(descending=True)  # positive ones first
         v = E @ V[:, order] / values[order].abs().sqrt() * 2**0.5

@@ -95,12 +95,7 @@ def _problem(
     """What the formula is sought for, in these units of x and y."""
     weighted, parts = posed.weighted(found.provenance.errors), posed.given
     train, validation, held_out = (
-        replace(part.in_units(*units), weights=like.weights)
-        for part, like in (
-            (parts.train, weighted.train),
-            (parts.validation, weighted.validation),
-            (parts.held_out, weighted.held_out),
-        )
+        replace(part.in_units(*units), weights=like.weights) for part, like in zip(parts, weighted)
     )
     numbers = () if posed.numbers is None else posed.numbers.split([len(part) for part in parts])
     assert found.network is not None

@@ -5,7 +5,6 @@ An exact law is found to rounding, whatever the start, if its numbers and the fo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gortho.formulas.fitting import reshaped
+from gortho.formulas.fitting import reshaped, solve
 from gortho.formulas.terms import Monomial, Term, Weights
 from gortho.formulas.ways import product_of, ways_of
 from gortho.reps import TensorRep
@@ -210,10 +209,4 @@ def together(samples: Samples, A: Tensor, terms: Sequence[Term]) -> Together | N
 
 def _least_squares(J: Tensor, r: Tensor) -> Tensor:
     """The shortest solution, with columns of any size; not numbers where the columns are none."""
-    J, r = J.flatten(0, -2), r.flatten()
-    if not bool(torch.isfinite(J).all()):
-        return torch.full_like(J[0], math.nan)
-    size = J.norm(dim=0)
-    size = torch.where(size > 0, size, 1.0)
-    found: Tensor = torch.linalg.lstsq(J / size, r[:, None], rcond=FLAT, driver="gelsd").solution[:, 0]
-    return found / size
+    return torch.from_numpy(solve(J.flatten(0, -2).numpy(), r.flatten().numpy(), FLAT))

@@ -60,11 +60,10 @@ class Factor:
         t = inner(self.left, self.right)
         if self.kind in PAIRS:
             sizes = inner(self.left, self.left) * inner(self.right, self.right)
+            # Beyond the ends of clip is rounding: these are a Gram determinant and a cosine.
             if self.kind == "area":
-                return of.sqrt(
-                    of.clip(sizes - t * t, 0.0, None)
-                )  # below is rounding: it is a Gram determinant
-            return of.arccos(of.clip(t / of.sqrt(sizes), -1.0, 1.0))  # beyond is rounding: it is a cosine
+                return of.sqrt(of.clip(sizes - t * t, 0.0, None))
+            return of.arccos(of.clip(t / of.sqrt(sizes), -1.0, 1.0))
         t = of.sqrt(abs(t)) if self.rooted else abs(t) if self.absolute else t
         t = -t if self.falling else t
         if self.kind == "free":
@@ -140,7 +139,8 @@ class Quantities:
             moved = np.einsum("zia,iba->zib", moved, symmetry.frames.numpy())
         fixed = np.broadcast_to(symmetry.directions.numpy(), (len(x), *symmetry.directions.shape))
         self.vectors = np.concatenate([moved, fixed], 1)
-        forms = [_filled(form.matrix.numpy(), symmetry.n) for form in symmetry.forms]
+        # Shorter vectors are filled up with zeros, and their forms, too.
+        forms = [np.pad(form.matrix.numpy(), (0, symmetry.n - form.n)) for form in symmetry.forms]
         spaces = [*(symmetry.apart or [0] * x.shape[1]), *[0] * len(symmetry.directions)]
         A, form = torch.from_numpy(forms[0]), symmetry.form
         singular = form.signature.zero > 0
@@ -186,8 +186,3 @@ class Quantities:
                 value = value * self.factor(factor)[:, None]
             total = total + value
         return np.asarray(total)
-
-
-def _filled(A: np.ndarray, n: int) -> np.ndarray:
-    """A form of vectors that are filled up with zeros to n components."""
-    return np.pad(A, (0, n - len(A)))
