@@ -37,6 +37,7 @@ from gortho.discovery.spreads import without_noise_eigenvalues
 from gortho.discovery.targets import Errors
 from gortho.discovery.twins import Comparison, compare
 from gortho.discovery.verdict import TOLERANCE, Verdict
+from gortho.discovery.wider.answer import Case
 from gortho.discovery.wider.claims import Asked, even_rep
 from gortho.discovery.wider.readings import with_translations
 from gortho.discovery.wider.widen import wanted, widen
@@ -180,8 +181,9 @@ def discover(
         found = _discover(
             samples, posed, kind, settings or Settings(), seed, clock, watch, notices, tolerance, asked
         )
-    from_tables: dict[str, Any] = {"columns": frame_columns(X), "scalar_columns": scalar_columns(scalars)}
-    return replace(with_reach(found, samples), **from_tables)
+    return replace(
+        with_reach(found, samples), columns=frame_columns(X), scalar_columns=scalar_columns(scalars)
+    )
 
 
 def _until_interrupted(find: Callable[[Posed], FoundForm], posed: Posed) -> tuple[FoundForm, bool]:
@@ -289,8 +291,8 @@ def _discover(
         if comparison is None or not wanted(told, asked, tolerance):
             told = with_translations(told, posed, seed)
         else:
-            rest = (settings, seed, clock, tolerance, partial(progress, "wider", A=A))
-            told = widen(told, samples, posed, form, comparison, asked, *rest)
+            case = Case(told, samples, posed, comparison, settings, seed, clock, tolerance)
+            told = widen(case, form, asked, partial(progress, "wider", A=A))
         if watch is not None and not interrupted:
             watch("twins" if told.wider is None else "wider", 1.0, str(posed.out(A)))
         told = with_ruling(without_outliers(told, everything, posed), posed)

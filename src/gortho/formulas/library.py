@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gortho.formulas.terms import Factor, Monomial, Quantities, Term, Weights
-from gortho.formulas.ways import Way
+from gortho.formulas.terms import Factor, Monomial, Quantities, Term, Way, Weights
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
 

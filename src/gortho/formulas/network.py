@@ -15,8 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from gortho.formulas.fitting import reshaped, solve
-from gortho.formulas.terms import Monomial, Term, Weights
-from gortho.formulas.ways import product_of, ways_of
+from gortho.formulas.terms import Monomial, Term, Weights, product_of, ways_of
 from gortho.reps import TensorRep
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples

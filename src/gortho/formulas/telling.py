@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from gortho.forms import NO_ERROR, coefficient, number, set_off
-from gortho.formulas.ways import Way
+from gortho.formulas.terms import Way
 from gortho.formulas.writing import LATEX, TEXT, Style, Writer
 from gortho.reps import TensorRep
 

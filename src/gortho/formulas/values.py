@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from gortho.formulas import symbols, telling, writing
-from gortho.formulas.terms import Quantities, Term
-from gortho.formulas.ways import Way, ways_of
+from gortho.formulas.terms import Quantities, Term, Way, ways_of
 from gortho.reps import TensorRep, as_rep
 from gortho.symmetry import Symmetry
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gortho.forms import WORD, number, set_off
-from gortho.formulas.terms import FUNCTIONS, PAIRS, Factor, Monomial, Term, Weights
-from gortho.formulas.ways import Way
+from gortho.formulas.terms import FUNCTIONS, PAIRS, Factor, Monomial, Term, Way, Weights
 from gortho.reps import TensorRep
 
 if TYPE_CHECKING:
@@ -229,7 +228,7 @@ def volume(rep: TensorRep, way: Way, n: int, vectors: list[str], style: Style, a
 
     ``alone`` is a product that nothing follows, which needs no brackets.
 
-    >>> from gortho.formulas.ways import ways_of
+    >>> from gortho.formulas.terms import ways_of
     >>> rep = TensorRep(1, 0)
     >>> way = ways_of(rep, 3, False)[-1]
     >>> volume(rep, way, 3, ["r", "F"], TEXT, True), volume(rep, way, 3, ["r", "F"], LATEX, False)

@@ -19,6 +19,7 @@ from gortho.discovery.evidence import Evidence
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted
 from gortho.discovery.result import Discovery
+from gortho.discovery.settings import Settings
 from gortho.discovery.spreads import UNDERSTATED, certificate, given_errors
 from gortho.discovery.twins import Comparison
 from gortho.discovery.verdict import Verdict, confidence
@@ -39,6 +40,20 @@ OPEN = 0.1
 NUDGE = 0.01
 #: Coordinates of an origin below this share of its length are zero.
 ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """What is known before wider symmetries are looked for: samples, discovery, how O(A) did if it was tried."""
+
+    found: Discovery
+    samples: Samples
+    posed: Posed
+    plain: Comparison | None
+    settings: Settings
+    seed: int
+    clock: Clock
+    tolerance: float
 
 
 @dataclass(frozen=True)
@@ -80,17 +95,9 @@ def symmetry_out(posed: Posed, claim: Claim, theta: Tensor) -> Symmetry:
     )
 
 
-def wider_answer(
-    found: Discovery,
-    samples: Samples,
-    posed: Posed,
-    plain: Comparison | None,
-    trial: Trial,
-    readings: tuple[str, ...],
-    seed: int,
-    clock: Clock,
-) -> Discovery:
+def wider_answer(case: Case, trial: Trial, readings: tuple[str, ...] = ()) -> Discovery:
     """The discovery with the symmetry of a trial in place of O(A) of its candidate."""
+    found, samples, posed, plain = case.found, case.samples, case.posed, case.plain
     claim, end, fitted, c = trial.end.claim, trial.end, trial.fitted, trial.comparison
     n, rep, test = samples.n, fitted.network.rep, posed.given.held_out
     symmetry = symmetry_out(posed, claim, end.theta)
@@ -128,7 +135,7 @@ def wider_answer(
         confidence=confidence(trial.evidence, trial.verdict),
         output=repr(rep),
         provenance=provenance(
-            samples, seed, clock, found.provenance.errors, fitted.kind, found.provenance.tolerance
+            samples, case.seed, case.clock, found.provenance.errors, fitted.kind, case.tolerance
         ),
         candidate=candidate,
         entry_errors=entry,

@@ -16,7 +16,7 @@ from gortho.discovery.result import Discovery
 from gortho.discovery.search import FINAL_ROUNDS, NEAR_BEST
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.claims import axial_choices
-from gortho.discovery.wider.projection import WideProjection
+from gortho.discovery.wider.family import WideProjection
 from gortho.discovery.wider.search import LAST_LOOKS, End, projection
 from gortho.samples.values import Samples
 

@@ -26,7 +26,7 @@ from gortho.discovery.projection import LEAST_DAMPING, Solve
 from gortho.discovery.refits import REFIT_STEPS
 from gortho.discovery.search import NEAR_BEST
 from gortho.discovery.wider.claim import Claim
-from gortho.discovery.wider.projection import WideProjection
+from gortho.discovery.wider.family import WideProjection
 from gortho.discovery.wider.starts import forms_of_space, starts_for
 from gortho.samples.values import Samples
 

@@ -13,19 +13,15 @@ from torch import Tensor
 from gortho.discovery.answer import provenance
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import SIGNIFICANCE
-from gortho.discovery.evidence import Evidence
 from gortho.discovery.find import SEARCH_SAMPLES, VALIDATION_SAMPLES, FoundForm
 from gortho.discovery.looks import NEARLY_EXACT, SAME
 from gortho.discovery.models import paired_p, squared_errors
-from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind, Parts
 from gortho.discovery.result import Discovery
 from gortho.discovery.search import NEAR_BEST
-from gortho.discovery.settings import Settings
 from gortho.discovery.spreads import spread
-from gortho.discovery.twins import Comparison
 from gortho.discovery.verdict import MAX_UNEXPLAINED, Verdict, judge, percent
-from gortho.discovery.wider.answer import Trial, symmetry_out, wider_answer
+from gortho.discovery.wider.answer import Case, Trial, symmetry_out, wider_answer
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.claims import Asked, aligned, angles, claims_for, representative
 from gortho.discovery.wider.fit import compare_wide, wide_predictor
@@ -68,51 +64,39 @@ def wanted(found: Discovery, asked: Asked, tolerance: float) -> bool:
     return found.verdict is Verdict.NONE or (found.form is None and (better or e.left_over > MAX_UNEXPLAINED))
 
 
-def widen(
-    found: Discovery,
-    samples: Samples,
-    posed: Posed,
-    form: FoundForm,
-    plain: Comparison,
-    asked: Asked,
-    settings: Settings,
-    seed: int,
-    clock: Clock,
-    tolerance: float,
-    progress: Callable[[float], None],
-) -> Discovery:
+def widen(case: Case, form: FoundForm, asked: Asked, progress: Callable[[float], None]) -> Discovery:
     """The discovery with the simplest wider symmetry that holds; as it was, and a note, where none does."""
+    found, clock, plain = case.found, case.clock, case.plain
+    assert plain is not None
     if clock.budget is not None and clock.total > (1.0 if asked.parity else ROOM) * clock.budget:
         clock.seconds_missing += WIDER * (clock.total + clock.seconds_missing)
         return cut_short(replace(found, notices=(*found.notices, NO_TIME)), clock)
-    assert found.evidence is not None
-    parts = posed.weighted(form.search.errors)
-    court = Court(found.evidence, posed, parts, plain, settings, seed, clock, tolerance)
+    parts = case.posed.weighted(form.search.errors)
+    court = Court(case, parts)
     ends: list[End] = []
     with clock.stage("wider"):
         for claims in _rounds(claims_for(parts.train.rows(slice(0, SEARCH_SAMPLES)), asked), asked, clock):
             if court.failed and clock.over():
                 break
-            some = _searched(parts, form, claims, plain.free.validation, seed, clock, progress)
+            some = _searched(parts, form, claims, plain.free.validation, case.seed, clock, progress)
             accepted = court.accepted(some, progress)
             if accepted is not None:
-                told = readings_of(accepted.end, parts, seed)
-                return wider_answer(found, samples, posed, plain, accepted, told, seed, clock)
+                return wider_answer(case, accepted, readings_of(accepted.end, parts, case.seed))
             ends += some
         over = clock.over()
     left_open = next((t for t in court.failed if court.beats(t) and court.explains(t)), None)
     opened = found
     if left_open is not None:  # its law, its errors and its predictor go with its reason
-        opened = wider_answer(found, samples, posed, plain, left_open, (), seed, clock)
+        opened = wider_answer(case, left_open)
         if not left_open.evidence.complete:
-            opened = replace(opened, advice=f"{opened.advice} {clock.enough(len(samples))}")
+            opened = replace(opened, advice=f"{opened.advice} {clock.enough(len(case.samples))}")
     opened = cut_short(opened, clock) if over else opened
     if not ends:
         return opened
     facts = found.provenance
     return replace(
         opened,
-        provenance=provenance(samples, seed, clock, facts.errors, facts.predictor, facts.tolerance),
+        provenance=provenance(case.samples, case.seed, clock, facts.errors, facts.predictor, facts.tolerance),
         notices=(*opened.notices, *_what_was_tried(opened, ends, court.failed, parts.validation.variance)),
     )
 
@@ -138,31 +122,22 @@ def _rounds(claims: list[Claim], asked: Asked, clock: Clock) -> list[list[Claim]
 
 @dataclass
 class Court:
-    """Where claims are tested, one after the other; ``failed`` are the trials that ended without a symmetry.
+    """Where claims are tested, one after the other; ``failed`` are the trials that ended without a symmetry."""
 
-    Without ``plain``, the comparison of O(A), free models are fitted anew.
-    """
-
-    before: Evidence
-    posed: Posed
+    case: Case
     parts: Parts
-    plain: Comparison | None
-    settings: Settings
-    seed: int
-    clock: Clock
-    tolerance: float
     failed: list[Trial] = field(default_factory=list)
 
     def accepted(self, ends: list[End], progress: Callable[[float], None]) -> Trial | None:
         """The test that one of the best ends has passed, if one has."""
-        assert self.plain is not None
-        limit = FAR_WORSE * self.plain.free.validation + NEARLY_EXACT * self.parts.validation.variance
+        assert self.case.plain is not None
+        limit = FAR_WORSE * self.case.plain.free.validation + NEARLY_EXACT * self.parts.validation.variance
         before = len(self.failed)
         for end in [end for end in ends if end.error <= limit][:TESTED]:
             # A claim that explains everything and is open does not speak against others, as an origin far away, which
             # is nearly a direction, does not speak against that.
             refuted = [trial for trial in self.failed if not self.explains(trial)]
-            if (refuted and end.error >= refuted[0].end.error) or (self.failed and self.clock.over()):
+            if (refuted and end.error >= refuted[0].end.error) or (self.failed and self.case.clock.over()):
                 continue  # no better than what has failed
             trial = self.tried(end)
             if _about_zero(trial, self.parts.train.n):
@@ -176,34 +151,37 @@ class Court:
     def explains(self, trial: Trial) -> bool:
         """Whether it explains all that free models do, but is not pinned down."""
         broken = trial.evidence.broken
-        return trial.verdict is Verdict.UNDERDETERMINED and (broken is None or broken.gain <= self.tolerance)
+        return trial.verdict is Verdict.UNDERDETERMINED and (
+            broken is None or broken.gain <= self.case.tolerance
+        )
 
     def beats(self, trial: Trial) -> bool:
         """Whether its best twin is better than the best one of O(A) alone, beyond doubt."""
-        assert self.plain is not None
-        twins = (trial.comparison.twin, self.plain.twin)
+        assert self.case.plain is not None
+        twins = (trial.comparison.twin, self.case.plain.twin)
         errors = [squared_errors(twin.held_out, self.parts.held_out) for twin in twins]
         return paired_p(*errors) < SIGNIFICANCE
 
     def tried(self, end: End) -> Trial:
         """Predictor, twins and refits of a claim, and the verdict; no refits where twins rule the claim out."""
-        claim, n, parts = end.claim, self.parts.train.n, self.parts
-        common: dict[str, Any] = {"seed": self.seed, "clock": self.clock}
-        fitted = wide_predictor(end, parts, steps=self.settings.predictor_steps, **common)
+        claim, n, parts, case = end.claim, self.parts.train.n, self.parts, self.case
+        assert case.found.evidence is not None
+        common: dict[str, Any] = {"seed": case.seed, "clock": case.clock}
+        fitted = wide_predictor(end, parts, steps=case.settings.predictor_steps, **common)
         if fitted.kind is Kind.POLYNOMIAL:  # what is said is what is predicted with
             moved = claim.of_symmetry(Symmetry.from_json(fitted.options["symmetry"]))
             end = replace(end, theta=moved, degree=fitted.options["degree"])
         end = replace(end, theta=representative(claim, claim.gauged(end.theta, n), n))
-        c = compare_wide(end, fitted, parts, self.plain, given=self.posed.measured, **common)
-        evidence = replace(self.before, zero_directions=0, bent=None, **c.evidence())
+        c = compare_wide(end, fitted, parts, case.plain, given=case.posed.measured, **common)
+        evidence = replace(case.found.evidence, zero_directions=0, bent=None, **c.evidence())
         refits: list[Tensor] = []
-        if evidence.broken is None or evidence.broken.gain <= self.tolerance:
+        if evidence.broken is None or evidence.broken.gain <= case.tolerance:
             whole = claim.of(Samples.cat(parts[:2]).rows(slice(0, SEARCH_SAMPLES)))
-            again = refitted(end, whole, self.settings.refits, **common)
+            again = refitted(end, whole, case.settings.refits, **common)
             refits = [aligned(claim, theta, end.theta, n) for theta in again]
             evidence = replace(evidence, **_pinned(end, refits, n))
-        symmetry = symmetry_out(self.posed, claim, end.theta)
-        return Trial(end, fitted, c, refits, evidence, *judge(evidence, str(symmetry), self.tolerance))
+        symmetry = symmetry_out(case.posed, claim, end.theta)
+        return Trial(end, fitted, c, refits, evidence, *judge(evidence, str(symmetry), case.tolerance))
 
 
 def cut_short(found: Discovery, clock: Clock) -> Discovery:
