@@ -55,12 +55,9 @@ from gortho.training.checkpoints import Ended
 
 #: Called with the stage, the share of the whole work done, and a line on the leading form.
 Watch = Callable[[str, float, str], None]
-_STAGES = {
-    "search": (0.0, 0.4), "refits": (0.4, 0.55), "predictor": (0.55, 0.75), "twins": (0.75, 0.9), "wider": (0.9, 1.0)
-}  # fmt: skip
-_STAGES_THEN_MEMBERS = {name: (a / 2, b / 2) for name, (a, b) in _STAGES.items()} | {
-    "members": (0.45, 0.9), "wider": (0.9, 1.0)
-}  # fmt: skip
+_STAGES = {"search": (0.0, 0.4), "refits": (0.4, 0.55), "predictor": (0.55, 0.75), "twins": (0.75, 0.9)}
+_STAGES_THEN_MEMBERS = {name: (a / 2, b / 2) for name, (a, b) in _STAGES.items()} | {"members": (0.45, 0.9)}
+_STAGES["wider"] = _STAGES_THEN_MEMBERS["wider"] = (0.9, 1.0)
 
 
 def discover(
@@ -181,9 +178,8 @@ def discover(
         found = _discover(
             samples, posed, kind, settings or Settings(), seed, clock, watch, notices, tolerance, asked
         )
-    return replace(
-        with_reach(found, samples), columns=frame_columns(X), scalar_columns=scalar_columns(scalars)
-    )
+    from_tables: dict[str, Any] = {"columns": frame_columns(X), "scalar_columns": scalar_columns(scalars)}
+    return replace(with_reach(found, samples), **from_tables)
 
 
 def _until_interrupted(find: Callable[[Posed], FoundForm], posed: Posed) -> tuple[FoundForm, bool]:
