@@ -114,7 +114,7 @@ def _short_formula(problem: Problem) -> Formula | None:
 
 def _alone(plain: Choice) -> list[Term]:
     """The terms that explain most alone, those without absolute values first."""
-    best = [plain.pool[i].term for i in np.argsort(-plain.squares.gains(()))[:OF_DIGITS]]
+    best = [plain.pool[i].term for i in np.argsort(-plain.squares.gains(())[1])[:OF_DIGITS]]
     return sorted(best, key=lambda t: any(f.absolute for m in t.monomials for f in m.factors))
 
 
@@ -169,7 +169,7 @@ def _with_shapes(plain: Choice, grid: Grid, terms: list[Term]) -> list[Term]:
     """The choice among plain terms and those with numbers inside, which are sought beside what is there already."""
     rows = plain.rows
     near = {term.monomials for term in terms}
-    order = [int(i) for i in np.argsort(-plain.squares.gains(()))[:KEPT]]
+    order = [int(i) for i in np.argsort(-plain.squares.gains(())[1])[:KEPT]]
     order += [i for i, c in enumerate(plain.pool) if c.term.monomials in near and i not in order]
     simple = choice = plain.part(order)
     best = (plain.criterion(terms), terms)
@@ -307,7 +307,8 @@ def _rivals(formula: Formula, plain: Choice) -> tuple[str, ...]:
     found: list[tuple[float, str]] = []
     for place in own:
         rest = own[:place] + own[place + 1 :]
-        left = np.maximum(squares.left(rest) - squares.gains(rest), 0.0)
+        before, gains = squares.gains(rest)
+        left = np.maximum(before - gains, 0.0)
         values = len(rows.y) * np.log(left / squares.total + 1e-300)
         for i in np.argsort(values)[: RIVALS + len(terms) + 1]:
             if values[i] <= limit and every[i].monomials not in names:

@@ -55,20 +55,23 @@ class Squares:
         left = self.left(chosen)
         return self.rows * float(np.log(left / self.total + ROUNDING)) + float(self.price[list(chosen)].sum())
 
-    def gains(self, chosen: tuple[int, ...]) -> np.ndarray:
-        """What each column takes off the sum of squares, beside those chosen."""
+    def gains(self, chosen: tuple[int, ...]) -> tuple[float, np.ndarray]:
+        """The sum of squares that the chosen columns leave, and what each further one takes off it."""
         if not chosen:
-            return self.b**2
+            return self.total, self.b**2
         S = list(chosen)
         rows = self.G[S]
-        mixed = np.linalg.lstsq(rows[:, S], rows, rcond=None)[0]
+        both = np.linalg.lstsq(rows[:, S], np.column_stack([self.b[S], rows]), rcond=None)[0]
+        solution, mixed = both[:, 0], both[:, 1:]
         own = 1.0 - np.einsum("km,km->m", rows, mixed)
         seen = self.b - self.b[S] @ mixed
-        return np.where(own > SAME, seen**2 / np.maximum(own, SAME), 0.0)
+        left = max(self.total - float(self.b[S] @ solution), 0.0)
+        return left, np.where(own > SAME, seen**2 / np.maximum(own, SAME), 0.0)
 
     def best_added(self, chosen: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
         """The chosen columns with the best one to add, and the criterion with it."""
-        left = np.maximum(self.left(chosen) - self.gains(chosen), 0.0)
+        before, gains = self.gains(chosen)
+        left = np.maximum(before - gains, 0.0)
         values = self.rows * np.log(left / self.total + ROUNDING) + self.price
         values[list(chosen)] = np.inf
         best = int(values.argmin())
@@ -107,7 +110,7 @@ class Squares:
 
 def choose(squares: Squares, most: int) -> tuple[int, ...]:
     """The columns of the best sum of at most so many."""
-    singles = np.argsort(-squares.gains(()))[:BEGINNINGS]
+    singles = np.argsort(-squares.gains(())[1])[:BEGINNINGS]
     starts: list[tuple[int, ...]] = [(int(i),) for i in singles]
     if most > 1 and len(squares.b) > 1:
         starts.append(squares.best_pair())
