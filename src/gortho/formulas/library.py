@@ -256,11 +256,11 @@ def summed(space: Space, q: Quantities) -> Iterator[Candidate]:
             made.append(Monomial(tuple(factors), way, (w,) * q.ways[way].count))
         return Term(tuple(made), how)
 
-    choices: dict[float | None, int] = {None: 0, **POWERS}
+    choices: list[tuple[float | None, int]] = [(None, 0), *POWERS.items()]
     for number, way in enumerate(q.ways):
         if way.count > 2 or way.odd:
             continue
-        for scalar, (power, cost) in product((None, *range(k)), choices.items()):
+        for scalar, (power, cost) in product((None, *range(k)), choices):
             extra = cost + (scalar is not None)
             if extra or way.count:
                 yield Candidate(alike("each", power, scalar, number), extra)

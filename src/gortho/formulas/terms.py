@@ -232,8 +232,9 @@ class Quantities:
         """The product of vectors, metric and ε ``(N, components)``."""
         if (term, legs) not in self._tensors:
             weights = np.reshape(legs, (-1, self.vectors.shape[1])).astype(float)
-            both = (torch.from_numpy(weights @ of) for of in (self.vectors, self.lowered))
-            self._tensors[term, legs] = product_of(self.ways[term], self.rep, *both, self.metric).numpy()
+            made, lowered = (torch.from_numpy(weights @ of) for of in (self.vectors, self.lowered))
+            value = product_of(self.ways[term], self.rep, made, lowered, self.metric)
+            self._tensors[term, legs] = value.numpy()
         return self._tensors[term, legs]
 
     def factor(self, factor: Factor) -> np.ndarray:
