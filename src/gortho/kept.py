@@ -299,7 +299,7 @@ def _scaling(law: InfinitesimalLaw, share: float) -> tuple[Row, float | None]:
     left = torch.einsum("z...pa,zpa->z...", law.J, law.points).flatten()
     y = law.y.flatten()
     m = float(left @ y / (y @ y).clamp_min(1e-300))
-    size = float(left.norm() + torch.as_tensor(abs(m)) * y.norm()) or 1.0
+    size = float(left.norm() + abs(m) * y.norm()) or 1.0
     if float(left.norm()) < ROUNDING * float(y.norm()):
         size, m = float(y.norm()), 0.0
     violation = float((left - m * y).norm()) / size

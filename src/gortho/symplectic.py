@@ -104,6 +104,7 @@ class UnitaryGroup:
         self.K = complex_structure(form.matrix, skew.matrix)
         # The standard frame: coordinates (x, y) of z = x + iy, in which A is Σ ±(x² + y²) and K takes z to iz.
         S, K = form.group()._standard, form.group()._standard @ self.K @ form.group()._standard_inverse
+        self._signs = torch.tensor([1.0] * self.p + [-1.0] * self.q, dtype=torch.complex128)
         J = torch.diag(torch.tensor([1.0] * p + [-1.0] * q, dtype=torch.complex128))
         U, _, _ = torch.linalg.svd(
             K + 1j * torch.eye(form.n, dtype=torch.complex128)
@@ -133,11 +134,8 @@ class UnitaryGroup:
                     E = torch.zeros(m, m, dtype=torch.complex128)
                     E[i, j] += value
                     E[j, i] -= value.conjugate()
-                    found.append(as_real(self._signs()[:, None] * E))
+                    found.append(as_real(self._signs[:, None] * E))
         return self._inverse @ torch.stack(found) @ self._standard
-
-    def _signs(self) -> Tensor:
-        return torch.tensor([1.0] * self.p + [-1.0] * self.q, dtype=torch.complex128)
 
     def contains(self, g: Any, tolerance: float = 1e-10) -> Tensor:
         """Whether g keeps A and ω; tolerances as in `OrthogonalGroup.contains`."""

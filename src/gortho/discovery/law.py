@@ -102,8 +102,8 @@ def _problem(
     net = found.network
 
     def predicted(samples: Samples) -> np.ndarray:
-        given = samples.in_units(1 / units[0], 1 / units[1])
-        return predict(net, *given.inputs).double().numpy() / units[1]
+        there = samples.in_units(1 / units[0], 1 / units[1])
+        return predict(net, *there.inputs).double().numpy() / units[1]
 
     # The errors of a wider symmetry's form are widened already, and so are its draws.
     exact = found.provenance.predictor is Kind.POLYNOMIAL or found.wider is not None
