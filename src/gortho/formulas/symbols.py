@@ -39,9 +39,7 @@ def expression(formula: Formula) -> Any:
     spaces = [*(symmetry.apart or [0] * formula.points), *[0] * len(symmetry.directions)]
     forms = [sympy.diag(_matrix(sympy, form), sympy.zeros(symmetry.n - form.n)) for form in symmetry.forms]
 
-    functions = {name: getattr(sympy, name) for name in ("sqrt", "log", "exp", "sin", "cos")}
-    named = {"arcsin": sympy.asin, "arccos": sympy.acos, "clip": lambda t, least, most: t}
-    plain = SimpleNamespace(**functions, **named)
+    plain = _functions(sympy)
 
     def total(weights: Weights) -> Any:
         return sum((w * vectors[i] for i, w in enumerate(weights) if w), sympy.zeros(symmetry.n, 1))
@@ -81,6 +79,12 @@ def expression(formula: Formula) -> Any:
 
     parts = [whole(term) for term in formula.terms]
     return sum(parts[1:], parts[0])
+
+
+def _functions(sympy: Any) -> SimpleNamespace:
+    """Those of `Factor.value`, by their names in numpy."""
+    alike = {name: getattr(sympy, name) for name in ("sqrt", "log", "exp", "sin", "cos")}
+    return SimpleNamespace(**alike, arcsin=sympy.asin, arccos=sympy.acos, clip=lambda t, least, most: t)
 
 
 def _volume(sympy: Any, vectors: list[Any], free: tuple[int, ...], n: int) -> Any:
