@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gortho import checks
-from gortho.immutable import ZERO_TOLERANCE, MatrixForm
+from gortho.immutable import ZERO_TOLERANCE, MatrixForm, unit_size
 
 if TYPE_CHECKING:
     from gortho.groups import OrthogonalGroup
@@ -67,11 +67,7 @@ def gauge(
     Minkowski is diag(1, -1, -1, -1); if there are equally many of both, the trace (if it vanishes, the first diagonal
     entry that does not, or else the first entry) is positive.
     """
-    size = A.shape[-1] ** 0.5
-    # A stored form must come back to the last bit.
-    if abs(float(torch.linalg.matrix_norm(A)) / size - 1) > 1e-14:
-        A = A / A.abs().max()  # first, so that squares neither overflow nor vanish
-        A = A / torch.linalg.matrix_norm(A) * size
+    A = unit_size(A)
     eigenvalues = torch.linalg.eigvalsh(A)
     cut = tolerance * eigenvalues.abs().max()
     p, q = int((eigenvalues > cut).sum()), int((eigenvalues < -cut).sum())
@@ -132,9 +128,8 @@ class QuadraticForm(MatrixForm):
         """diag(1, …, 1, -1, …, -1, 0, …, 0), put into the gauge."""
         if min(p, q, zero) < 0 or p + q < 1:
             raise ValueError(f"signature ({p}, {q}, {zero}): counts are not negative and p + q is at least 1")
-        return cls(
-            torch.diag(torch.tensor([1.0] * p + [-1.0] * q + [0.0] * zero, dtype=torch.float64)), names
-        )
+        values = torch.tensor([1.0] * p + [-1.0] * q + [0.0] * zero, dtype=torch.float64)
+        return cls(torch.diag(values), names)
 
     @classmethod
     def random(
@@ -146,9 +141,8 @@ class QuadraticForm(MatrixForm):
         generator = random_generator(seed)
         sizes = torch.rand(p + q, dtype=torch.float64, generator=generator)
         if p + q > 1:
-            sizes[torch.randperm(p + q, generator=generator)[:2]] = torch.tensor(
-                [0.0, 1.0], dtype=torch.float64
-            )
+            ends = torch.randperm(p + q, generator=generator)[:2]
+            sizes[ends] = torch.tensor([0.0, 1.0], dtype=torch.float64)
         signs = torch.tensor([1.0] * p + [-1.0] * q, dtype=torch.float64)
         values = torch.cat([signs * condition**sizes, torch.zeros(zero, dtype=torch.float64)])
         Q = haar(p + q + zero, (), generator)
@@ -166,18 +160,15 @@ class QuadraticForm(MatrixForm):
         """The name of O(A)."""
         return self.signature.group_name
 
-    def _like(self, x: Tensor) -> Tensor:
-        return self._matrix.to(x)
-
     def __call__(self, x: Any) -> Float[Tensor, ...]:
         """q(x) = xᵀAx for vectors ``(..., n)``."""
         x = checks.vectors(x, self.n)
-        return ((x @ self._like(x)) * x).sum(-1)
+        return ((x @ self._matrix.to(x)) * x).sum(-1)
 
     def inner(self, x: Any, y: Any) -> Float[Tensor, ...]:
         """⟨x, y⟩ = xᵀAy for vectors ``(..., n)``."""
         x, y = checks.vectors(x, self.n), checks.vectors(y, self.n, "y")
-        return ((x @ self._like(x)) * y).sum(-1)
+        return ((x @ self._matrix.to(x)) * y).sum(-1)
 
     def norm(self, x: Any) -> Float[Tensor, ...]:
         """The pseudonorm ‖x‖_A = sign(q) √|q|, which can be negative."""
@@ -189,7 +180,7 @@ class QuadraticForm(MatrixForm):
         X = checks.vectors(X, self.n, "X")
         if X.ndim < 2:
             raise ValueError(f"X has shape {tuple(X.shape)}: a Gram matrix needs tuples (..., p, {self.n})")
-        return X @ self._like(X) @ X.mT
+        return X @ self._matrix.to(X) @ X.mT
 
     def group(self) -> OrthogonalGroup:
         """The group O(A) of linear maps that preserve q."""

@@ -34,10 +34,12 @@ def random_generator(seed: int | torch.Generator) -> torch.Generator:
     return seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(int(seed))
 
 
-def haar(n: int, batch: tuple[int, ...], generator: torch.Generator) -> Float[Tensor, "... {n} {n}"]:
-    """Haar-distributed elements of O(n), float64, shape ``(*batch, n, n)``."""
-    Q, R = torch.linalg.qr(torch.randn(*batch, n, n, dtype=torch.float64, generator=generator))
-    return Q * R.diagonal(dim1=-2, dim2=-1).sign()[..., None, :]
+def haar(
+    n: int, batch: tuple[int, ...], generator: torch.Generator, dtype: torch.dtype = torch.float64
+) -> Tensor:
+    """Haar-distributed elements of O(n), or for complex numbers of U(n), shape ``(*batch, n, n)``."""
+    Q, R = torch.linalg.qr(torch.randn(*batch, n, n, dtype=dtype, generator=generator))
+    return Q * R.diagonal(dim1=-2, dim2=-1).sgn()[..., None, :]
 
 
 def uniform(most: float, generator: torch.Generator, *shape: int) -> Tensor:
@@ -101,13 +103,9 @@ def algebra_basis(A: Float[Tensor, "*batch n n"], zero: int = 0) -> Float[Tensor
     return Q[..., None, :, :] @ Y @ Q.mT[..., None, :, :]
 
 
-def _flat_algebra(form: QuadraticForm) -> Tensor:
-    return algebra_basis(form.matrix, form.signature.zero).flatten(1)
-
-
 def algebra_distance(form: QuadraticForm, other: QuadraticForm) -> float:
     """d_PA(so(A), so(B)) as the norm of what one basis has outside the other: exact for tiny angles too."""
-    P, Q = sorted((_flat_algebra(form), _flat_algebra(other)), key=len)
+    P, Q = sorted((algebra_basis(f.matrix, f.signature.zero).flatten(1) for f in (form, other)), key=len)
     return float(torch.linalg.matrix_norm(Q - (Q @ P.T) @ P))
 
 
@@ -118,33 +116,35 @@ def reflection(w: Float[Tensor, "*batch n"], A: Float[Tensor, "n n"]) -> Float[T
     return torch.eye(w.shape[-1], dtype=w.dtype, device=w.device) - 2 * w[..., :, None] * wA[..., None, :] / q
 
 
-def _minus_is_better(
-    x: Float[Tensor, "*batch n"], e: Float[Tensor, "*batch n"], A: Float[Tensor, "n n"]
-) -> Bool[Tensor, "*batch 1"]:
-    """Whether |q(x-e)| ≥ |q(x+e)|; since q(x-e) + q(x+e) = ±4, the larger is at least 2 in size (M3)."""
-    minus, plus = x - e, x + e
-    return (((minus @ A) * minus).sum(-1).abs() >= ((plus @ A) * plus).sum(-1).abs())[..., None]
-
-
 def align_unit(
-    x: Float[Tensor, "*batch n"], e: Float[Tensor, "*batch n"], A: Float[Tensor, "n n"]
+    x: Float[Tensor, "*batch n"], e: Float[Tensor, "*batch n"], A: Float[Tensor, "n n"], inside: bool = False
 ) -> Float[Tensor, "*batch n n"]:
-    """W ∈ O(A) with W x = e and W² = I, for q(x) = q(e) = ±1: the better of R_{x-e} and -R_{x+e} (M3)."""
-    use_minus = _minus_is_better(x, e, A)
-    W = reflection(torch.where(use_minus, x - e, x + e), A)
-    return torch.where(use_minus[..., None], W, -W)
+    """W ∈ O(A) with W x = e and W² = I, for q(x) = q(e) = ±1: the better of R_{x-e} and -R_{x+e} (M3).
 
-
-def align_unit_inside(
-    x: Float[Tensor, "*batch n"], e: Float[Tensor, "*batch n"], A: Float[Tensor, "n n"]
-) -> Float[Tensor, "*batch n n"]:
-    """As `align_unit`, but fixing everything orthogonal to x and e: the better of R_{x-e} and R_e R_{x+e}.
-
-    The second is not an involution, but -R would flip the vectors that a frame has already aligned.
+    Since q(x-e) + q(x+e) = ±4, the larger is at least 2 in size. With ``inside``, R_e R_{x+e} in place of -R_{x+e}, so
+    that everything orthogonal to x and e is fixed: this is no involution, but -R would flip the vectors that a frame
+    has already aligned.
     """
-    use_minus = _minus_is_better(x, e, A)
-    W = reflection(torch.where(use_minus, x - e, x + e), A)
-    return torch.where(use_minus[..., None], W, reflection(e, A) @ W)
+    minus, plus = x - e, x + e
+    use_minus = ((minus @ A) * minus).sum(-1).abs() >= ((plus @ A) * plus).sum(-1).abs()
+    W = reflection(torch.where(use_minus[..., None], minus, plus), A)
+    return torch.where(use_minus[..., None, None], W, reflection(e, A) @ W if inside else -W)
+
+
+def boosts(rapidity: Float[Tensor, "k m"], p: int, n: int) -> Float[Tensor, "k {n} {n}"]:
+    """Boosts of the planes of x_i and x_{p+i} by these rapidities, which commute."""
+    b = torch.eye(n, dtype=torch.float64).repeat(len(rapidity), 1, 1)
+    planes = torch.arange(rapidity.shape[1])
+    b[:, planes, planes] = b[:, p + planes, p + planes] = rapidity.cosh()
+    b[:, planes, p + planes] = b[:, p + planes, planes] = rapidity.sinh()
+    return b
+
+
+def preserves(h: Tensor, J: Tensor, zero: int, tolerance: float) -> Bool[Tensor, ...]:
+    """Whether hᵀJh = J, relative to 1 + ‖h‖², the size of what cancels; for singular J, h must be invertible, too."""
+    size = torch.linalg.matrix_norm(h)
+    inside = torch.linalg.matrix_norm(h.mT @ J @ h - J) <= tolerance * (1 + size**2)
+    return inside & (torch.linalg.svdvals(h)[..., -1] > tolerance * size) if zero else inside
 
 
 class OrthogonalGroup:
@@ -175,9 +175,8 @@ class OrthogonalGroup:
         values, Q = values[order], Q[:, order]
         size = torch.where(is_zero[order], torch.ones_like(values), values.abs()).sqrt()
         self._standard = size[:, None] * Q.T / scale  # S
-        self._standard_inverse = (
-            scale[:, None] * Q / size
-        )  # S⁻¹; its columns are references e with q(e) = ±1 (or 0)
+        # S⁻¹; its columns are references e with q(e) = ±1 (or 0).
+        self._standard_inverse = scale[:, None] * Q / size
         self._A = A
 
     def __repr__(self) -> str:
@@ -189,13 +188,6 @@ class OrthogonalGroup:
         n, zero = self.form.n, self.form.signature.zero
         return (n - zero) * (n - zero - 1) // 2 + zero * n
 
-    @property
-    def _diagonal(self) -> bool:
-        """Whether A is diagonal, in any units."""
-        size = self._A.diagonal().abs()
-        apart = (self._A - self._A.diagonal().diag()).square()
-        return bool((apart <= DIAGONAL**2 * size[:, None] * size).all())
-
     def algebra(self) -> Float[Tensor, "d n n"]:
         """Orthonormal basis of the Lie algebra so(A), float64 ``(d, n, n)``; in planes of the axes, if A is diagonal.
 
@@ -203,7 +195,9 @@ class OrthogonalGroup:
         coordinates each. Of other forms, generators lie in planes of the eigenvectors.
         """
         basis, zero = algebra_basis(self._A, self.form.signature.zero), self.form.signature.zero
-        if zero or not len(basis) or not self._diagonal:
+        size, apart = self._A.diagonal().abs(), (self._A - self._A.diagonal().diag()).square()
+        diagonal = bool((apart <= DIAGONAL**2 * size[:, None] * size).all())  # in any units
+        if zero or not len(basis) or not diagonal:
             return basis
         wished = torch.linalg.solve(self._A, skew_basis(self.form.n))
         wished = wished / torch.linalg.matrix_norm(wished)[:, None, None]
@@ -230,11 +224,7 @@ class OrthogonalGroup:
         p, q, zero = self.form.signature
         J = torch.diag(torch.tensor([1.0] * p + [-1.0] * q + [0.0] * zero, dtype=g.dtype, device=g.device))
         h = self._standard.to(g) @ g @ self._standard_inverse.to(g)
-        size = torch.linalg.matrix_norm(h)
-        inside = torch.linalg.matrix_norm(h.mT @ J @ h - J) <= tolerance * (1 + size**2)
-        if zero:
-            inside &= torch.linalg.svdvals(h)[..., -1] > tolerance * size
-        return inside
+        return preserves(h, J, zero, tolerance)
 
     def sample(
         self, k: int, seed: int | torch.Generator = 0, max_boost: float = 1.0
@@ -263,11 +253,7 @@ class OrthogonalGroup:
                 blocks[:, start : start + size, start : start + size] = haar(size, (k,), generator)
             return blocks
 
-        b = torch.eye(n, dtype=torch.float64).repeat(k, 1, 1)
-        planes = torch.arange(min(p, q))
-        rapidity = within(k, min(p, q))
-        b[:, planes, planes] = b[:, p + planes, p + planes] = rapidity.cosh()
-        b[:, planes, p + planes] = b[:, p + planes, planes] = rapidity.sinh()
+        b = boosts(within(k, min(p, q)), p, n)
         null = torch.arange(p + q, n)
         b[:, null, null] = within(k, zero).exp()
         b[:, p + q :, : p + q] = within(k, zero, p + q)
@@ -294,12 +280,9 @@ class OrthogonalGroup:
         q = ((x @ A) * x).sum(-1)
         self._require_off_cone(q, x, "vector(s)")
         unit = x / q.abs().sqrt()[..., None]
-        return align_unit(unit, self._reference_like(q), A)
-
-    def _reference_like(self, q: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch n"]:
         p, minus, _ = self.form.signature
         positive, negative = (self.reference(s if has else -s).to(q) for s, has in ((1, p), (-1, minus)))
-        return torch.where((q > 0)[..., None], positive, negative)
+        return align_unit(unit, torch.where((q > 0)[..., None], positive, negative), A)
 
     def frame(self, X: Any) -> tuple[Float[Tensor, "*batch n n"], Float[Tensor, "*batch p n"]]:
         """Indefinite QR of tuples ``(..., p, n)``: g(X) ∈ O(A) and the coordinates g(X) X ``(..., p, n)`` (M5).
@@ -328,6 +311,6 @@ class OrthogonalGroup:
             usable = free & ((signs > 0) == (norm > 0)[..., None])
             choice = usable.to(torch.int8).argmax(-1)
             e = references[choice]
-            g = align_unit_inside(rest / norm.abs().sqrt()[..., None], e, A) @ g
+            g = align_unit(rest / norm.abs().sqrt()[..., None], e, A, inside=True) @ g
             free = free & ~torch.nn.functional.one_hot(choice, p + q).bool()
         return g, X @ g.mT

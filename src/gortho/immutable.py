@@ -13,6 +13,15 @@ from torch import Tensor
 ZERO_TOLERANCE = 1e-8
 
 
+def unit_size(M: Tensor) -> Tensor:
+    """The matrix with ‖M‖_F = √n; a stored one comes back to the last bit."""
+    size = len(M) ** 0.5
+    if abs(float(torch.linalg.matrix_norm(M)) / size - 1) <= 1e-14:
+        return M
+    M = M / M.abs().max()  # first, so that squares neither overflow nor vanish
+    return M / torch.linalg.matrix_norm(M) * size
+
+
 class Immutable:
     """A value that is made once, from what `content` holds."""
 

@@ -236,13 +236,12 @@ def _table(law: InfinitesimalLaw, frame: Frame, names: tuple[str, ...], unexplai
     )
     for name, tensors, act, out in kinds:
         if not len(pure):
-            rows.append(Row(name, 0, np.nan, np.nan, _empty(tensors), "not asked: no generators"))
+            none = np.zeros((0, *tensors.shape[1:]))
+            rows.append(Row(name, 0, np.nan, np.nan, none, "not asked: no generators"))
             continue
         moved = torch.stack([act(pure, tensor).flatten() for tensor in tensors], dim=1) / len(pure) ** 0.5
         sigma, kept = _null(moved, tensors, share if told else EXACT)
-        rows.append(
-            _row(name, sigma, np.stack([out(t).numpy() for t in kept]) if len(kept) else _empty(tensors))
-        )
+        rows.append(_row(name, sigma, out(kept).numpy()))
     first = _row("generator", values, (back @ algebra @ W).numpy())
     notice = "" if told else "the smooth fit is too poor to tell: give more samples, or less noisy ones"
     symmetric, skew, vectors, covectors = rows
@@ -257,11 +256,6 @@ def _without_scaling(algebra: Tensor) -> Tensor:
     if float(traces.norm()) < IDENTITY:
         return algebra
     return torch.einsum("kd,dab->kab", torch.linalg.svd(traces[None])[2][1:], algebra)
-
-
-def _empty(tensors: Tensor) -> np.ndarray:
-    """No tensor of this kind."""
-    return np.zeros((0, *tensors.shape[1:]))
 
 
 def _null(M: Tensor, basis: Tensor, share: float) -> tuple[np.ndarray, Tensor]:
@@ -306,7 +300,7 @@ def _scaling(law: InfinitesimalLaw, share: float) -> tuple[Row, float | None]:
     left = torch.einsum("z...pa,zpa->z...", law.J, law.points).flatten()
     y = law.y.flatten()
     m = float(left @ y / (y @ y).clamp_min(1e-300))
-    size = float(left.norm() + torch.as_tensor(abs(m)) * y.norm()) or 1.0
+    size = float(left.norm() + abs(m) * y.norm()) or 1.0
     if float(left.norm()) < ROUNDING * float(y.norm()):
         size, m = float(y.norm()), 0.0
     violation = float((left - m * y).norm()) / size

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gortho import checks
 from gortho.forms import NO_MIXING, SMALL_TERM, QuadraticForm, added_up
-from gortho.immutable import ZERO_TOLERANCE, MatrixForm
+from gortho.immutable import ZERO_TOLERANCE, MatrixForm, unit_size
 
 #: How far (A⁻¹ω)² may be from a negative number, in the standard frame of A, in compatible forms.
 COMPATIBLE = 1e-7
@@ -54,12 +54,9 @@ class SkewForm(MatrixForm):
         """Σ x_i∧x_{m+i} in n = 2m dimensions, positions before momenta, and ``zero`` more that ω does not see."""
         if n < 2 or n % 2 or zero < 0:
             raise ValueError(f"n = {n}, zero = {zero}: a skew form has an even rank of at least 2")
-        eye, omega = (
-            torch.eye(n // 2, dtype=torch.float64),
-            torch.zeros(n + zero, n + zero, dtype=torch.float64),
-        )
-        omega[: n // 2, n // 2 : n], omega[n // 2 : n, : n // 2] = eye, -eye
-        return cls(omega, names)
+        omega = torch.zeros(n + zero, n + zero, dtype=torch.float64)
+        omega[: n // 2, n // 2 : n] = torch.eye(n // 2)
+        return cls(omega - omega.mT, names)
 
     # The value
 
@@ -117,11 +114,7 @@ def _gauged(omega: Tensor) -> Tensor:
     largest, n = omega.abs().max(), len(omega)
     if float((omega + omega.mT).abs().max()) > 1e-6 * float(largest) or float(largest) == 0:
         raise ValueError("ω is not a skew form: give a matrix with ωᵀ = -ω that is not zero")
-    omega = _skew_part(omega)
-    # Stored forms come back to the last bit.
-    if abs(float(torch.linalg.matrix_norm(omega)) / n**0.5 - 1) > 1e-14:
-        omega = omega / largest
-        omega = omega / torch.linalg.matrix_norm(omega) * n**0.5
+    omega = unit_size(_skew_part(omega))
     entries = omega[tuple(torch.triu_indices(n, n, 1))]
     first = entries[entries.abs() > ZERO_TOLERANCE * entries.abs().max()][0]
     return -omega if bool(first < 0) else omega
@@ -138,16 +131,12 @@ def complex_structure(A: Float[Tensor, "n n"], omega: Float[Tensor, "n n"]) -> F
     """
     K = torch.linalg.solve(A, omega)
     for _ in range(ROUNDS):
-        inverse, _ = torch.linalg.inv_ex(K)
-        ratio = (
-            torch.linalg.matrix_norm(inverse) / torch.linalg.matrix_norm(K)
-        ).sqrt()  # quicker from far away
+        inverse, size = torch.linalg.inv_ex(K)[0], torch.linalg.matrix_norm(K)
+        ratio = (torch.linalg.matrix_norm(inverse) / size).sqrt()  # quicker from far away
         if not bool(ratio.isfinite()):
             break
-        step = (ratio * K - inverse / ratio) / 2
-        done = bool(torch.linalg.matrix_norm(step - K) <= 1e-9 * torch.linalg.matrix_norm(K))
-        K = step
-        if done:
+        before, K = K, (ratio * K - inverse / ratio) / 2
+        if bool(torch.linalg.matrix_norm(K - before) <= 1e-9 * size):
             break
     return K
 
@@ -156,12 +145,9 @@ def compatible(form: QuadraticForm, skew: SkewForm) -> bool:
     """Whether A + iω is a hermitian form up to the scale of ω, so that O(A) ∩ Sp(ω) is a unitary group."""
     if form.n != skew.n or form.signature.zero or skew.zero:
         return False
-    S = form.group()._standard  # where A is diag(±1)
-    back = form.group()._standard_inverse
-    K = S @ torch.linalg.solve(form.matrix, skew.matrix) @ back
+    group = form.group()  # its standard frame is where A is diag(±1)
+    K = group._standard @ torch.linalg.solve(form.matrix, skew.matrix) @ group._standard_inverse
     square = K @ K
     scale = -square.diagonal().mean()
-    off = square + scale * torch.eye(form.n, dtype=torch.float64)
-    return bool(scale > 0) and bool(
-        torch.linalg.matrix_norm(off) <= COMPATIBLE * torch.linalg.matrix_norm(K) ** 2
-    )
+    off = torch.linalg.matrix_norm(square + scale * torch.eye(form.n, dtype=torch.float64))
+    return bool(scale > 0) and bool(off <= COMPATIBLE * torch.linalg.matrix_norm(K) ** 2)

@@ -124,12 +124,12 @@ class Stabiliser:
         """Reflections across vectors of the complement, one with q > 0 and one with q < 0 where there are."""
         values, Q = torch.linalg.eigh(self._inner)
         eye = torch.eye(self.form.n, dtype=torch.float64)
-        found: list[tuple[float, Tensor]] = []
+        found: dict[float, Tensor] = {}
         for value, column in zip(values, Q.mT):
-            if abs(float(value)) > NEARLY_NULL and not any(float(value) * sign > 0 for sign, _ in found):
+            if abs(float(value)) > NEARLY_NULL and float(value.sign()) not in found:
                 w = column @ self._across
-                found.append((float(value), eye - 2 * torch.outer(w, w * self._J) / value))
-        return [mirror for _, mirror in found]
+                found[float(value.sign())] = eye - 2 * torch.outer(w, w * self._J) / value
+        return list(found.values())
 
 
 def unit_directions(given: Any, n: int) -> Tensor:

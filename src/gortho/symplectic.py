@@ -16,7 +16,7 @@ from torch.nn.functional import pad
 
 from gortho import checks
 from gortho.forms import QuadraticForm
-from gortho.groups import random_generator, symmetric_basis, uniform
+from gortho.groups import boosts, haar, preserves, random_generator, symmetric_basis, uniform
 from gortho.skew import SkewForm, compatible, complex_structure
 
 
@@ -24,12 +24,6 @@ def as_real(z: Tensor) -> Tensor:
     """Complex matrices ``(..., m, m)`` as real ones of (x_1 … x_m, y_1 … y_m), ``(..., 2m, 2m)``."""
     top, bottom = torch.cat([z.real, -z.imag], -1), torch.cat([z.imag, z.real], -1)
     return torch.cat([top, bottom], -2)
-
-
-def haar_unitary(m: int, batch: tuple[int, ...], generator: torch.Generator) -> Tensor:
-    """Haar-distributed elements of U(m), ``(*batch, m, m)``, complex."""
-    Q, R = torch.linalg.qr(torch.randn(*batch, m, m, dtype=torch.complex128, generator=generator))
-    return Q * R.diagonal(dim1=-2, dim2=-1).sgn()[..., None, :]
 
 
 class SymplecticGroup:
@@ -67,11 +61,7 @@ class SymplecticGroup:
         """Whether gᵀωg = ω, judged in the standard frame, relative to 1 + ‖h‖²; ``(...,)`` bool."""
         g = checks.square(g, "g", self.skew.n).double()
         h = self._standard @ g @ self._inverse
-        size = torch.linalg.matrix_norm(h)
-        inside = torch.linalg.matrix_norm(h.mT @ self._omega @ h - self._omega) <= tolerance * (1 + size**2)
-        if self.skew.zero:
-            inside &= torch.linalg.svdvals(h)[..., -1] > tolerance * size
-        return inside
+        return preserves(h, self._omega, self.skew.zero, tolerance)
 
     def sample(self, k: int, seed: int | torch.Generator = 0, max_boost: float = 1.0) -> Tensor:
         """``k`` random elements u₁ diag(eᵗ, e⁻ᵗ) u₂: u Haar on U(m), t uniform in [-max_boost, max_boost].
@@ -83,7 +73,7 @@ class SymplecticGroup:
 
         within = partial(uniform, max_boost, generator)
         h = torch.eye(n, dtype=torch.float64).repeat(k, 1, 1)
-        left, right = (as_real(haar_unitary(m, (k,), generator)) for _ in range(2))
+        left, right = (as_real(haar(m, (k,), generator, torch.complex128)) for _ in range(2))
         t = within(k, m)
         h[:, : 2 * m, : 2 * m] = left * torch.cat([t.exp(), (-t).exp()], 1)[:, None] @ right
         if zero:
@@ -110,18 +100,16 @@ class UnitaryGroup:
         self.form, self.skew = form, skew
         p, q, _ = form.signature
         self.p, self.q = p // 2, q // 2
-        S, back = form.group()._standard, form.group()._standard_inverse
         #: Multiplication by i.
         self.K = complex_structure(form.matrix, skew.matrix)
-        self._to_complex(S, S @ self.K @ back)
-
-    def _to_complex(self, S: Tensor, K: Tensor) -> None:
-        """The standard frame: coordinates (x, y) of z = x + iy, in which A is Σ ±(x² + y²) and K takes z to iz."""
-        p, q, _ = self.form.signature
+        # The standard frame: coordinates (x, y) of z = x + iy, in which A is Σ ±(x² + y²) and K takes z to iz.
+        S, K = form.group()._standard, form.group()._standard @ self.K @ form.group()._standard_inverse
+        self._signs = torch.tensor([1.0] * self.p + [-1.0] * self.q, dtype=torch.complex128)
         J = torch.diag(torch.tensor([1.0] * p + [-1.0] * q, dtype=torch.complex128))
-        m, eye = self.form.n // 2, torch.eye(self.form.n, dtype=torch.complex128)
-        U, _, _ = torch.linalg.svd(K + 1j * eye)  # its range: where K is i
-        E = U[:, :m]
+        U, _, _ = torch.linalg.svd(
+            K + 1j * torch.eye(form.n, dtype=torch.complex128)
+        )  # its range: where K is i
+        E = U[:, : form.n // 2]
         values, V = torch.linalg.eigh(E.mH @ J @ E)
         order = values.argsort(descending=True)  # positive ones first
         v = E @ V[:, order] / values[order].abs().sqrt() * 2**0.5
@@ -146,11 +134,8 @@ class UnitaryGroup:
                     E = torch.zeros(m, m, dtype=torch.complex128)
                     E[i, j] += value
                     E[j, i] -= value.conjugate()
-                    found.append(as_real(self._signs()[:, None] * E))
+                    found.append(as_real(self._signs[:, None] * E))
         return self._inverse @ torch.stack(found) @ self._standard
-
-    def _signs(self) -> Tensor:
-        return torch.tensor([1.0] * self.p + [-1.0] * self.q, dtype=torch.complex128)
 
     def contains(self, g: Any, tolerance: float = 1e-10) -> Tensor:
         """Whether g keeps A and ω; tolerances as in `OrthogonalGroup.contains`."""
@@ -164,12 +149,9 @@ class UnitaryGroup:
 
         def compact() -> Tensor:
             blocks = torch.zeros(k, p + q, p + q, dtype=torch.complex128)
-            blocks[:, :p, :p], blocks[:, p:, p:] = (haar_unitary(size, (k,), generator) for size in (p, q))
+            blocks[:, :p, :p] = haar(p, (k,), generator, blocks.dtype)
+            blocks[:, p:, p:] = haar(q, (k,), generator, blocks.dtype)
             return blocks
 
-        b = torch.eye(p + q, dtype=torch.complex128).repeat(k, 1, 1)
-        pairs = torch.arange(min(p, q))
-        t = uniform(max_boost, generator, k, len(pairs))
-        b[:, pairs, pairs] = b[:, p + pairs, p + pairs] = t.cosh().to(b)
-        b[:, pairs, p + pairs] = b[:, p + pairs, pairs] = t.sinh().to(b)
+        b = boosts(uniform(max_boost, generator, k, min(p, q)), p, p + q).to(torch.complex128)
         return self._inverse @ as_real(compact() @ b @ compact()) @ self._standard

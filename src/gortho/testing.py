@@ -69,7 +69,13 @@ def equivariance_error(
     def run(inputs: Tensor) -> Tensor:
         with torch.no_grad():
             y = torch.as_tensor(f(inputs.to(dtype), *given))
-        return _checked(y.detach().to("cpu", torch.float64), len(x), target, n)
+        y, expected = y.detach().to("cpu", torch.float64), (len(x), *target.shape(n))
+        if tuple(y.shape) != expected:
+            raise ValueError(
+                f"f returned shape {tuple(y.shape)}, but {target} values of {len(x)} inputs are {expected}"
+            )
+        checks.require_finite(y, "f(x)")
+        return y
 
     value = run(x)
     worst = 0.0
@@ -108,16 +114,6 @@ def _mover(
         raise ValueError(f"rep_in = {rep_in!r}: here inputs are vectors or pseudovectors")
     axial = [i for i, rep in enumerate(each) if rep.parts[0].odd]
     return lambda g: symmetry.act(g, x if x.ndim > 2 else x[:, None], axial).reshape(x.shape)
-
-
-def _checked(y: Tensor, count: int, target: Rep, n: int) -> Tensor:
-    expected = (count, *target.shape(n))
-    if tuple(y.shape) != expected:
-        raise ValueError(
-            f"f returned shape {tuple(y.shape)}, but {target} values of {count} inputs are {expected}"
-        )
-    checks.require_finite(y, "f(x)")
-    return y
 
 
 def _relative(moved: Tensor, expected: Tensor) -> float:

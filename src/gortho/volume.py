@@ -134,14 +134,7 @@ def odd_products(
     rep: TensorRep, term: OddTerm, volumes: Volumes, X: Tensor, lowered: Tensor, metric: Metric
 ) -> Tensor:
     """Every partial volume times products of vectors and metric, ``(N, products, components)``."""
-    legs = [X if position < rep.up else lowered for position in term.rest.legs]
-    f, points = len(term.free), POINTS[: len(legs)]
-    free, letters = LETTERS[:f], LETTERS[f : f + len(legs)]
-    subscripts = ["Zy" + free, *(f"Z{i}{a}" for i, a in zip(points, letters))]
-    volume = volumes(tuple(position < rep.up for position in term.free))
-    value = torch.einsum(f"{','.join(subscripts)}->Zy{points}{free}{letters}", volume, *legs)
-    value = value.flatten(1, 1 + len(legs))
-    value = rep.with_pairs(Term(term.rest.pairs, term.free + term.rest.legs), value, metric)
+    value = _product(rep, term, volumes, X, lowered, metric)
     return value.reshape(*value.shape[:2], -1)
 
 
@@ -155,16 +148,33 @@ def assemble_odd(
     metric: Metric,
 ) -> Tensor:
     """Σ c · (partial volume and products of vectors and metric), for coefficients c ``(N, choices, k, …, k)``."""
-    total: Tensor | None = None
-    for term, c in zip(terms, coefficients, strict=True):
-        legs = [X if position < rep.up else lowered for position in term.rest.legs]
-        f, points = len(term.free), POINTS[: len(legs)]
-        free, letters = LETTERS[:f], LETTERS[f : f + len(legs)]
-        subscripts = ["Zy" + points, "Zy" + free, *(f"Z{i}{a}" for i, a in zip(points, letters))]
-        volume = volumes(tuple(position < rep.up for position in term.free))
-        value = torch.einsum(f"{','.join(subscripts)}->Z{free}{letters}", c, volume, *legs)
-        value = rep.with_pairs(Term(term.rest.pairs, term.free + term.rest.legs), value, metric)
-        total = value if total is None else total + value
-    if total is None:
+    values = [
+        _product(rep, term, volumes, X, lowered, metric, c)
+        for term, c in zip(terms, coefficients, strict=True)
+    ]
+    if not values:
         raise ValueError(f"{rep} has no odd value to build from so few vectors")
-    return total
+    return reduce(operator.add, values)
+
+
+def _product(
+    rep: TensorRep,
+    term: OddTerm,
+    volumes: Volumes,
+    X: Tensor,
+    lowered: Tensor,
+    metric: Metric,
+    c: Tensor | None = None,
+) -> Tensor:
+    """Partial volumes times products of vectors and metric, each ``(N, products, n, …)``, or summed with c."""
+    legs = [X if position < rep.up else lowered for position in term.rest.legs]
+    f, points = len(term.free), POINTS[: len(legs)]
+    free, letters = LETTERS[:f], LETTERS[f : f + len(legs)]
+    factors = [volumes(tuple(position < rep.up for position in term.free)), *legs]
+    subscripts = ["Zy" + free, *(f"Z{i}{a}" for i, a in zip(points, letters))]
+    if c is None:
+        value = torch.einsum(f"{','.join(subscripts)}->Zy{points}{free}{letters}", *factors)
+        value = value.flatten(1, 1 + len(legs))
+    else:
+        value = torch.einsum(f"Zy{points},{','.join(subscripts)}->Z{free}{letters}", c, *factors)
+    return rep.with_pairs(Term(term.rest.pairs, term.free + term.rest.legs), value, metric)

@@ -19,9 +19,9 @@ from gortho.discovery.predictor import Kind
 from gortho.discovery.wider.answer import symmetry_out
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.claims import Asked, aligned, angles, claims_for, even_rep, representative
+from gortho.discovery.wider.family import WideProjection
 from gortho.discovery.wider.fit import _linear, invariants_of
-from gortho.discovery.wider.notes import TRANSLATIONS, translations
-from gortho.discovery.wider.projection import WideProjection
+from gortho.discovery.wider.readings import TRANSLATIONS, translations
 from gortho.discovery.wider.skew import correlated, hermitian, hermitian_starts
 from gortho.discovery.wider.starts import _correlated_origins, starts_for
 from gortho.discovery.wider.widen import NO_TIME, _about_zero, _rounds, cut_short, wanted

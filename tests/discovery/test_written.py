@@ -17,7 +17,7 @@ from gortho.discovery.search import Search
 from gortho.discovery.smooth import predictor
 from gortho.discovery.written import Written, _left_by, exact_formula, has_formula, shortened, terms_of
 from gortho.formulas import Factor, Monomial, Term
-from gortho.formulas.together import together
+from gortho.formulas.network import together
 from gortho.nn.process import Chart
 from gortho.objectives import ABSOLUTE
 from gortho.reps import Vector, as_rep

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from gortho import QuadraticForm, Symmetry
-from gortho.discovery.wider.conventions import without_open
+from gortho.discovery.wider.answer import without_open
 from gortho.formulas import Problem
 from gortho.formulas.pencil import EVEN, SHORT, even, moved, plainest
 from gortho.samples import Samples

@@ -8,8 +8,7 @@ from gortho import QuadraticForm, Symmetry
 from gortho.formulas import Factor, Monomial, Problem, Term
 from gortho.formulas.find import proposals
 from gortho.formulas.fitting import Rows
-from gortho.formulas.network import columns, numbers_inside
-from gortho.formulas.together import together
+from gortho.formulas.network import columns, numbers_inside, together
 from gortho.reps import Scalar
 from gortho.samples import Samples
 from gortho.studies.tasks import o5

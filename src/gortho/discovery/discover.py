@@ -35,8 +35,9 @@ from gortho.discovery.several import discover_several
 from gortho.discovery.spreads import without_noise_eigenvalues
 from gortho.discovery.twins import Comparison, compare
 from gortho.discovery.verdict import TOLERANCE, Verdict
+from gortho.discovery.wider.answer import Case
 from gortho.discovery.wider.claims import Asked, even_rep
-from gortho.discovery.wider.notes import with_translations
+from gortho.discovery.wider.readings import with_translations
 from gortho.discovery.wider.widen import wanted, widen
 from gortho.discovery.workers import one_thread
 from gortho.discovery.written import smooth_or_written, with_law
@@ -53,12 +54,9 @@ from gortho.training.checkpoints import Ended
 
 #: Called with the stage, the share of the whole work done, and a line on the leading form.
 Watch = Callable[[str, float, str], None]
-_STAGES = {
-    "search": (0.0, 0.4), "refits": (0.4, 0.55), "predictor": (0.55, 0.75), "twins": (0.75, 0.9), "wider": (0.9, 1.0)
-}  # fmt: skip
-_STAGES_THEN_MEMBERS = {name: (a / 2, b / 2) for name, (a, b) in _STAGES.items()} | {
-    "members": (0.45, 0.9), "wider": (0.9, 1.0)
-}  # fmt: skip
+_STAGES = {"search": (0.0, 0.4), "refits": (0.4, 0.55), "predictor": (0.55, 0.75), "twins": (0.75, 0.9)}
+_STAGES_THEN_MEMBERS = {name: (a / 2, b / 2) for name, (a, b) in _STAGES.items()} | {"members": (0.45, 0.9)}
+_STAGES["wider"] = _STAGES_THEN_MEMBERS["wider"] = (0.9, 1.0)
 
 
 def discover(
@@ -282,8 +280,8 @@ def _discover(
         if comparison is None or not wanted(told, asked, tolerance):
             told = with_translations(told, posed, seed)
         else:
-            rest = (settings, seed, clock, tolerance, partial(progress, "wider", A=A))
-            told = widen(told, samples, posed, form, comparison, asked, *rest)
+            case = Case(told, samples, posed, comparison, settings, seed, clock, tolerance)
+            told = widen(case, form, asked, partial(progress, "wider", A=A))
         if watch is not None and not interrupted:
             watch("twins" if told.wider is None else "wider", 1.0, str(posed.out(A)))
         told = with_ruling(without_outliers(told, everything, posed), posed)

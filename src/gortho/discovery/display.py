@@ -12,10 +12,10 @@ import numpy as np
 
 from gortho.discovery.words import where
 from gortho.forms import QuadraticForm, coefficient
-from gortho.formulas.handed import meanings
 from gortho.formulas.symbols import expression
+from gortho.formulas.telling import meanings
 from gortho.formulas.values import Formula
-from gortho.formulas.writing import in_latex, map_names, symbol
+from gortho.formulas.writing import LATEX, in_latex, map_names, symbol
 from gortho.report.words import spoken
 
 #: Points of the scatter of predictions.
@@ -103,7 +103,7 @@ def _definitions(formula: Formula) -> list[str]:
         found.append(f"c = {_latex_matrix([[value] for value in symmetry.origin.tolist()])}")
     for name, s in zip(formula.vectors[formula.points :], symmetry.directions.tolist()):
         found.append(f"{symbol(name)} = {_latex_matrix([[value] for value in s])}")
-    return found + meanings(formula, in_latex=True)
+    return found + meanings(formula, LATEX)
 
 
 def _latex_matrix(rows: list[list[float]]) -> str:

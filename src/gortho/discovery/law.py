@@ -15,7 +15,7 @@ from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind
 from gortho.discovery.result import Discovery
 from gortho.discovery.spreads import UNDERSTATED, steady
-from gortho.discovery.wider.conventions import with_form_of
+from gortho.discovery.wider.answer import with_form_of
 from gortho.discovery.written import terms_of
 from gortho.forms import QuadraticForm
 from gortho.formulas import Problem
@@ -96,13 +96,16 @@ def _problem(
     """What the formula is sought for, in these units of x and y."""
     weighted, parts = posed.weighted(SQUARES[found.provenance.errors]), posed.given
     train, validation, held_out = (
-        replace(part.in_units(*units), weights=like.weights)
-        for part, like in (
-            (parts.train, weighted.train),
-            (parts.validation, weighted.validation),
-            (parts.held_out, weighted.held_out),
-        )
+        replace(part.in_units(*units), weights=like.weights) for part, like in zip(parts, weighted)
     )
+    numbers = () if posed.numbers is None else posed.numbers.split([len(part) for part in parts])
+    assert found.network is not None
+    net = found.network
+
+    def predicted(samples: Samples) -> np.ndarray:
+        there = samples.in_units(1 / units[0], 1 / units[1])
+        return predict(net, *there.inputs).double().numpy() / units[1]
+
     # The errors of a wider symmetry's form are widened already, and so are its draws.
     exact = found.provenance.predictor is Kind.POLYNOMIAL or found.wider is not None
     return Problem(
@@ -111,14 +114,14 @@ def _problem(
         held_out,
         about(symmetry, units[0]),
         found.output,
-        lambda samples: _predicted(found, samples.in_units(1 / units[0], 1 / units[1])) / units[1],
+        predicted,
         [about(symmetry, units[0]) for symmetry in _spread(found, posed, refits)],
         1.0 if exact else UNDERSTATED,
         0 if found.wider is None else found.wider.output_space,
         logarithms=units[0] == 1.0,  # that of a unit would be one more term
         predicted=None if own is None else posed.values_out(own).numpy() / units[1],
         twin=None if twin is None else posed.values_out(twin).numpy() / units[1],
-        numbers=() if posed.numbers is None else _by_part(posed),
+        numbers=[some.numpy() for some in numbers],
         axial=() if found.wider is None else found.wider.axial,
         law=_law(found, symmetry, posed, units),
     )
@@ -142,14 +145,6 @@ def _law(found: Discovery, symmetry: Symmetry, posed: Posed, units: tuple[float,
     return given(formula, symmetry, size**0.5 * x_unit, y_unit).terms
 
 
-def _by_part(posed: Posed) -> list[np.ndarray]:
-    """The numbers of the samples among those that were given, part by part."""
-    assert posed.numbers is not None
-    parts = posed.given
-    sizes = [len(part) for part in parts]
-    return [numbers.numpy() for numbers in posed.numbers.split(sizes)]
-
-
 def symmetry_of(found: Discovery) -> Symmetry | None:
     """The symmetry that a formula is written with; None where there is none for classes, several outputs, skew forms.
 
@@ -163,11 +158,6 @@ def symmetry_of(found: Discovery) -> Symmetry | None:
     # Of several forms, no one is the A of matrices and covectors.
     unclear = several and part not in (Scalar(), Vector())
     return None if others or part.rank > 2 or unclear else symmetry
-
-
-def _predicted(found: Discovery, samples: Samples) -> np.ndarray:
-    assert found.network is not None
-    return predict(found.network, *samples.inputs).double().numpy()
 
 
 def _spread(found: Discovery, posed: Posed, refits: Tensor | None) -> list[Symmetry]:

@@ -17,11 +17,11 @@ from gortho.discovery.predictor import Parts
 from gortho.discovery.result import Discovery
 from gortho.discovery.settings import Settings
 from gortho.discovery.verdict import Verdict
-from gortho.discovery.wider.answer import wider_answer
+from gortho.discovery.wider.answer import Case, wider_answer
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.claims import Asked, spaces_name
 from gortho.discovery.wider.search import first_look, last_look
-from gortho.discovery.wider.widen import tried
+from gortho.discovery.wider.widen import Court
 from gortho.objectives import ABSOLUTE
 from gortho.samples.errors import DataError
 from gortho.samples.frame import Frame
@@ -112,11 +112,6 @@ def discover_several(
     nothing = Measured(1.0, 0.0, 1.0, 0.0, 0.0, 1.0)
     noise = noise_of(parts.train)
     empty = Evidence(len(parts.train), len(parts.held_out), 1.0, 1.0, "", "", nothing, nothing, noise=noise)
-    with clock.stage("twins"):
-        trial = tried(end, empty, posed, parts, None, settings, seed, clock, tolerance)
-    trial = replace(
-        trial, evidence=replace(trial.evidence, direct_unexplained=trial.comparison.direct_unexplained)
-    )
     true = posed.given.held_out.y.flatten().numpy()[:SHOWN]
     start = Discovery(
         Verdict.UNDERDETERMINED,
@@ -126,8 +121,13 @@ def discover_several(
         repr(samples.rep),
         names[end.claim.output_space],
         provenance(samples, seed, clock, ABSOLUTE.errors, None, tolerance),
+        evidence=empty,
         held_out=(true, true),
         notices=tuple(notices),
     )
-    told = wider_answer(start, samples, posed, None, trial, (), seed, clock)
-    return with_formula(told, posed, None, clock)
+    case = Case(start, samples, posed, None, settings, seed, clock, tolerance)
+    with clock.stage("twins"):
+        trial = Court(case, parts).tried(end)
+    direct = trial.comparison.direct_unexplained
+    trial = replace(trial, evidence=replace(trial.evidence, direct_unexplained=direct))
+    return with_formula(wider_answer(case, trial), posed, None, clock)

@@ -10,7 +10,7 @@ import numpy as np
 from gortho.discovery.verdict import Verdict, percent
 from gortho.discovery.violation import in_words
 from gortho.formulas import Formula
-from gortho.formulas.handed import meanings
+from gortho.formulas.telling import meanings
 from gortho.report.words import moves, sentences, spoken, with_halves, with_interval, without_gauged
 
 if TYPE_CHECKING:

@@ -28,9 +28,8 @@ from gortho.discovery.twins import WORST, Comparison, with_predictor
 from gortho.forms import QuadraticForm
 from gortho.formulas import Problem
 from gortho.formulas.find import proposals, single_terms
-from gortho.formulas.network import FormulaCoefficients
+from gortho.formulas.network import FormulaCoefficients, Together, together
 from gortho.formulas.terms import Term
-from gortho.formulas.together import Together, together
 from gortho.formulas.values import DIGITS
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.sets import LARGE
@@ -135,9 +134,8 @@ class Written:
         taught = (self._taught(self.seed + k) for k in range(draws))
         shown = taught if few else chain([some], taught)
         found = self._law(chain.from_iterable(proposals(self._problem(s)) for s in shown), some, limit)
-        if (
-            found is None and share < KNOWS
-        ):  # one term may leave the digits of x, which more terms would follow
+        if found is None and share < KNOWS:
+            # One term may leave the digits of x, which more terms would follow.
             found = self._law(([term] for term in single_terms(self._problem(some))), some, DIGITS)
         return found
 
@@ -219,10 +217,8 @@ class Written:
 
 def has_formula(samples: Samples) -> bool:
     """Whether formulas are written for such targets: one tensor of at most two indices, from few enough points."""
-    many = samples.set_like and samples.points > LARGE
-    return (
-        len(samples.rep.parts) == 1 and samples.rep.parts[0].rank <= 2 and samples.mask is None and not many
-    )
+    (part, *others), many = samples.rep.parts, samples.set_like and samples.points > LARGE
+    return not others and part.rank <= 2 and samples.mask is None and not many
 
 
 def shortened(samples: Samples, law: Together) -> Together:

@@ -10,27 +10,22 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student_t
 
-from gortho.formulas.choice import Choice
-from gortho.formulas.fitting import Rows, refined, slopes, solve, standard_errors
-from gortho.formulas.lacking import lacks
+from gortho.formulas.fitting import refined, slopes, solve, standard_errors
 from gortho.formulas.library import Candidate, library
-from gortho.formulas.problem import Problem, of_all
-from gortho.formulas.selection import Squares
+from gortho.formulas.problem import CHOICE, Problem, first, of_all
+from gortho.formulas.selection import Choice, Squares
 from gortho.formulas.shapes import COST as SHAPED
 from gortho.formulas.shapes import Grid
 from gortho.formulas.terms import Term
-from gortho.formulas.usual import far, robust
+from gortho.formulas.usual import far, lacks, robust
 from gortho.formulas.values import DIGITS, EXACT, WITHIN, Formula
 from gortho.formulas.writing import TEXT, body
 from gortho.samples.errors import numbered
-from gortho.samples.values import Samples
 
 #: Terms of a formula, and of one that is an approximation only, at most.
 TERMS, FEW_TERMS = 6, 3
 #: An approximation is given where it leaves at most this share of the variance more than the predictor.
 ABOUT = 0.05
-#: Numbers (samples times components) that terms are chosen by, and that coefficients are fitted to, at most.
-CHOICE, FIT = 3_000, 20_000
 #: Numbers that terms with numbers inside are scanned by.
 SCAN = 1_000
 #: A term stays where its coefficient is at least this many times half of its 95 % interval.
@@ -69,10 +64,10 @@ def told_from_zero(formula: Formula) -> bool:
 def proposals(problem: Problem) -> Iterator[list[Term]]:
     """Sums that may be the law, whatever they leave: of plain terms, with numbers inside, and shorter ones."""
     with np.errstate(all="ignore"):
-        plain = _plain(problem, _few(problem))
+        plain = _plain(problem)
         if not plain.pool:
             return
-        grid, terms = _grid(problem, plain.rows), _simplest(plain)
+        grid, terms = _grid(problem), _simplest(plain)
         shaped = _with_shapes(plain, grid, terms)
         yield from (terms, shaped)
         for some in (shaped,) if shaped == terms else (shaped, terms):
@@ -83,69 +78,55 @@ def proposals(problem: Problem) -> Iterator[list[Term]]:
 def single_terms(problem: Problem) -> list[Term]:
     """Terms that may be the law, each alone; see `_alone`."""
     with np.errstate(all="ignore"):
-        return _alone(_plain(problem, _few(problem)))
+        return _alone(_plain(problem))
 
 
 def _short_formula(problem: Problem) -> Formula | None:
-    few, whole = _few(problem), _whole(problem)
     if problem.law:
-        known = _without_doubtful(problem, problem.law, whole)
+        known = _without_doubtful(problem, problem.law)
         if known.exact:
             return known
-    plain = _plain(problem, few)
+    plain = _plain(problem)
     if not plain.pool:
         return None
     terms = _simplest(plain)
-    formula = _settled(problem, terms, few, whole)
+    formula = _settled(problem, terms)
     if formula is None or not (formula.exact or formula.polynomial or len(formula.terms) == 1):
-        terms = _with_shapes(plain, _grid(problem, plain.rows), terms)
-        formula = _settled(problem, terms, few, whole)
-    one = _of_digits(problem, plain, few) if formula is None or not formula.exact else []
-    if one:
-        formula = _without_doubtful(problem, one, whole)
+        terms = _with_shapes(plain, _grid(problem), terms)
+        formula = _settled(problem, terms)
+    if formula is None or not formula.exact:
+        # One term that leaves nothing but digits: more terms would follow the rounding of x.
+        one = [term for term in _alone(plain) if _left(problem, [term]) <= DIGITS][:1]
+        formula = _without_doubtful(problem, one) if one else formula
     if formula is not None and formula.holds:
         return replace(formula, rivals=_rivals(formula, plain))
     choices = [plain]
     if terms:
-        choices.append(Choice.of([Candidate(term, 1) for term in terms], few.design(terms), few))
+        columns = plain.rows.design(terms)
+        choices.append(Choice.of([Candidate(term, 1) for term in terms], columns, plain.rows))
     chosen = [choice.best(FEW_TERMS)[1] for choice in choices if choice.pool]
-    short = [_without_doubtful(problem, some, whole) for some in chosen if some]
+    short = [_without_doubtful(problem, some) for some in chosen if some]
     if not short:
         return None
     about = min(short, key=lambda formula: formula.unexplained)
     return about if about.unexplained <= about.predictor_unexplained + ABOUT else None
 
 
-def _of_digits(problem: Problem, plain: Choice, rows: Rows) -> list[Term]:
-    """The one term that leaves nothing but digits, if there is one: more terms would follow the rounding of x."""
-    return [term for term in _alone(plain) if _left(problem, [term], rows) <= DIGITS][:1]
-
-
 def _alone(plain: Choice) -> list[Term]:
     """The terms that explain most alone, those without absolute values first."""
-    best = [plain.pool[i].term for i in np.argsort(-plain.squares.gains(()))[:OF_DIGITS]]
+    best = [plain.pool[i].term for i in np.argsort(-plain.squares.gains(())[1])[:OF_DIGITS]]
     return sorted(best, key=lambda t: any(f.absolute for m in t.monomials for f in m.factors))
-
-
-def _few(problem: Problem) -> Rows:
-    """What terms are chosen by."""
-    return problem.rows(problem.train.rows(slice(0, max(1, CHOICE // problem.train.y[0].numel()))))
-
-
-def _whole(problem: Problem) -> Samples:
-    """What coefficients are fitted to."""
-    samples = Samples.cat([problem.train, problem.validation])
-    return samples.rows(slice(0, FIT // samples.y[0].numel()))
 
 
 def _again(problem: Problem, formula: Formula) -> Formula:
     """The formula with its numbers fitted to the samples of another problem."""
-    found = _without_doubtful(problem, formula.terms, _whole(problem))
-    return replace(found, rivals=_rivals(found, _plain(problem, _few(problem)))) if found.holds else found
+    found = _without_doubtful(problem, formula.terms)
+    return replace(found, rivals=_rivals(found, _plain(problem))) if found.holds else found
 
 
-def _plain(problem: Problem, rows: Rows) -> Choice:
-    """The terms without numbers inside that can be told apart on these samples."""
+def _plain(problem: Problem) -> Choice:
+    """The terms without numbers inside that can be told apart on few samples."""
+    rows = problem.chosen
     found = library(problem.space(rows), rows.q, problem.output_space)
     if not problem.logarithms:
         found = [c for c in found if not c.term.logarithm]
@@ -162,39 +143,33 @@ def _simplest(plain: Choice) -> list[Term]:
     return of_polynomials if other <= value + PREFERENCE else terms
 
 
-def _settled(problem: Problem, terms: Sequence[Term], rows: Rows, whole: Samples) -> Formula | None:
+def _settled(problem: Problem, terms: Sequence[Term]) -> Formula | None:
     """The formula of these terms, without those in doubt, if it is as good as the predictor on validation samples."""
-    if not terms or _left(problem, terms, rows) > _allowed(problem):
-        return None
-    return _without_doubtful(problem, terms, whole)
-
-
-def _allowed(problem: Problem) -> float:
-    """What a formula may leave of the validation samples."""
     predicted = problem.predict(problem.validation)
-    return max(WITHIN * problem.unexplained(predicted, problem.validation), EXACT)
+    allowed = max(WITHIN * problem.unexplained(predicted, problem.validation), EXACT)
+    return _without_doubtful(problem, terms) if terms and _left(problem, terms) <= allowed else None
 
 
-def _left(problem: Problem, terms: Sequence[Term], rows: Rows) -> float:
-    """What terms that are fitted to these rows leave of the validation samples."""
-    c = solve(rows.design(terms), rows.target)
+def _left(problem: Problem, terms: Sequence[Term]) -> float:
+    """What terms that are fitted to few samples leave of the validation samples."""
+    c = solve(problem.chosen.design(terms), problem.chosen.target)
     there = problem.rows(problem.validation)
     values = there.design(terms) @ c / np.repeat(there.root[:, 0], there.y.shape[1])
     left = problem.unexplained(values, problem.validation)
     return left if np.isfinite(left) else np.inf
 
 
-def _grid(problem: Problem, rows: Rows) -> Grid:
+def _grid(problem: Problem) -> Grid:
     """Terms with numbers inside, on few samples."""
-    sparse = problem.rows(problem.train.rows(slice(0, max(1, SCAN // rows.y.shape[1]))))
-    return Grid.of(problem.space(rows), sparse, problem.output_space, problem.logarithms)
+    sparse = problem.rows(first(problem.train, SCAN))
+    return Grid.of(problem.space(problem.chosen), sparse, problem.output_space, problem.logarithms)
 
 
 def _with_shapes(plain: Choice, grid: Grid, terms: list[Term]) -> list[Term]:
     """The choice among plain terms and those with numbers inside, which are sought beside what is there already."""
     rows = plain.rows
     near = {term.monomials for term in terms}
-    order = [int(i) for i in np.argsort(-plain.squares.gains(()))[:KEPT]]
+    order = [int(i) for i in np.argsort(-plain.squares.gains(())[1])[:KEPT]]
     order += [i for i, c in enumerate(plain.pool) if c.term.monomials in near and i not in order]
     simple = choice = plain.part(order)
     best = (plain.criterion(terms), terms)
@@ -231,38 +206,39 @@ def _merged(plain: Choice, grid: Grid, terms: Sequence[Term]) -> Iterator[tuple[
                 yield plain.criterion(shorter), shorter
 
 
-def _without_doubtful(problem: Problem, terms: Sequence[Term], samples: Samples) -> Formula:
+def _without_doubtful(problem: Problem, terms: Sequence[Term]) -> Formula:
     """The formula without terms that may be zero, as far as the errors of noise and of the form tell."""
     while True:
-        formula = _fitted(problem, terms, samples)
+        formula = _fitted(problem, terms)
         sure = [abs(t.coefficient) / max(t.error, 1e-300) for t in formula.terms]
-        if len(sure) == 1 or not min(sure) < SURE:
-            return formula
         least = int(np.argmin(sure))
-        terms = [t for i, t in enumerate(formula.terms) if i != least]
+        if len(sure) == 1 or not sure[least] < SURE:
+            return formula
+        terms = [*formula.terms[:least], *formula.terms[least + 1 :]]
 
 
-def _fitted(problem: Problem, terms: Sequence[Term], samples: Samples) -> Formula:
+def _fitted(problem: Problem, terms: Sequence[Term]) -> Formula:
     """The formula of these terms, with coefficients, error bars and what it leaves of the held-out samples."""
-    rows = problem.rows(samples)
+    rows = problem.rows(problem.fitted)
     terms = refined(terms, rows)
     D = rows.design(terms)
     c = solve(D, rows.target)
     J = slopes(terms, c, rows)
     residual = rows.target - D @ c
     halves = norm.ppf(0.975) * standard_errors(J, residual, rows.y.shape[1])
-    halves = np.hypot(halves, _of_the_form(problem, terms, c, samples))
+    halves = np.hypot(halves, _of_the_form(problem, terms, c))
     # No coefficient is known beyond rounding, however little is left.
     sizes = np.linalg.norm(D, axis=0)
     halves[: len(c)] = np.maximum(halves[: len(c)], ROUNDED * np.linalg.norm(rows.target) / sizes)
-    shape_halves = iter(halves[len(terms) :])
-    done = []
-    for term, value, half in zip(terms, c, halves):
-        inside = [next(shape_halves) for _ in term.shapes]
-        done.append(replace(term.shaped(term.shapes, inside), coefficient=float(value), error=float(half)))
+    inside = iter(halves[len(terms) :])
+    shaped = [term.shaped(term.shapes, [next(inside) for _ in term.shapes]) for term in terms]
+    done = [
+        replace(term, coefficient=float(value), error=float(half))
+        for term, value, half in zip(shaped, c, halves)
+    ]
     # The largest first: it is the law, and the others correct it.
     size = np.abs(c) * sizes
-    labels = samples.labels_in_full(len(problem.symmetry.directions))
+    labels = problem.train.labels_in_full(len(problem.symmetry.directions))
     formula = Formula(
         labels.y,
         tuple(done[i] for i in np.argsort(-size, kind="stable")),
@@ -291,7 +267,7 @@ def _measured(problem: Problem, formula: Formula) -> Formula:
     which = problem.rows_of(2, out)
     return replace(
         formula,
-        lacking=left > DIGITS and lacks(formula, problem.rows(_whole(problem)), rows, ~out),
+        lacking=left > DIGITS and lacks(formula, problem.rows(problem.fitted), rows, ~out),
         unexplained=left if np.isfinite(left) else np.inf,
         predictor_unexplained=problem.unexplained(predicted[~out], kept),
         twin_unexplained=math.nan if problem.twin is None else problem.unexplained(problem.twin[~out], kept),
@@ -300,13 +276,13 @@ def _measured(problem: Problem, formula: Formula) -> Formula:
     )
 
 
-def _of_the_form(problem: Problem, terms: Sequence[Term], c: np.ndarray, samples: Samples) -> np.ndarray:
+def _of_the_form(problem: Problem, terms: Sequence[Term], c: np.ndarray) -> np.ndarray:
     """Half 95 % intervals of coefficients and numbers inside that come from the error of the form.
 
     With the form of a refit they move by one Gauss-Newton step.
     """
     moved = []
-    few = samples.rows(slice(0, max(1, CHOICE // samples.y[0].numel())))
+    few = first(problem.fitted, CHOICE)
     for symmetry in problem.spread:
         rows = problem.rows(few, symmetry)
         J = slopes(terms, c, rows)
@@ -331,7 +307,8 @@ def _rivals(formula: Formula, plain: Choice) -> tuple[str, ...]:
     found: list[tuple[float, str]] = []
     for place in own:
         rest = own[:place] + own[place + 1 :]
-        left = np.maximum(squares.left(rest) - squares.gains(rest), 0.0)
+        before, gains = squares.gains(rest)
+        left = np.maximum(before - gains, 0.0)
         values = len(rows.y) * np.log(left / squares.total + 1e-300)
         for i in np.argsort(values)[: RIVALS + len(terms) + 1]:
             if values[i] <= limit and every[i].monomials not in names:

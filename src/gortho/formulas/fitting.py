@@ -48,13 +48,13 @@ class Rows:
         return np.stack(columns, 1) if columns else np.zeros((self.y.size, 0))
 
 
-def solve(design: np.ndarray, y: np.ndarray) -> np.ndarray:
+def solve(design: np.ndarray, y: np.ndarray, smallest: float = 1e-14) -> np.ndarray:
     """Least squares, with columns of any size; not numbers where the columns are none."""
     if not (np.isfinite(design).all() and np.isfinite(y).all()):
         return np.full(design.shape[1], np.nan)
     size = np.linalg.norm(design, axis=0)
     size = np.where(size > 0, size, 1.0)
-    return np.linalg.lstsq(design / size, y, rcond=1e-14)[0] / size
+    return np.linalg.lstsq(design / size, y, rcond=smallest)[0] / size
 
 
 def reshaped(terms: Sequence[Term], shapes: np.ndarray) -> list[Term]:
@@ -107,12 +107,11 @@ def slopes(
     """Derivatives of the sum by coefficients, then by the numbers inside ``(N·c, k)``."""
     columns = [rows.design(terms) if design is None else design]
     for term, c in zip(terms, coefficients):
-        for place, shape in enumerate(term.shapes):
+        shapes = np.array(term.shapes)
+        for place, shape in enumerate(shapes):
             step = STEP * (abs(shape) or 1.0)
-            ends = [
-                term.shaped([s + sign * step * (k == place) for k, s in enumerate(term.shapes)])
-                for sign in (1.0, -1.0)
-            ]
+            moved = step * np.eye(len(shapes))[place]
+            ends = [term.shaped((shapes + sign * moved).tolist()) for sign in (1.0, -1.0)]
             up, down = rows.design(ends).T
             columns.append((c * (up - down) / (2 * step))[:, None])
     return np.concatenate(columns, 1)

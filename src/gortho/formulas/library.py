@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from gortho.formulas.terms import Factor, Monomial, Quantities, Term, Weights
-from gortho.formulas.ways import Way
+from gortho.formulas.terms import Factor, Monomial, Quantities, Term, Way, Weights
+from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
 
 #: Terms to choose from, at most.
 MOST = 600
 #: … and so many more with longer products of scalars.
 MOST_LONGER = 150
-#: Powers of squares beside the square itself, with what each costs in simplicity.
-POWERS = {0.5: 1, -0.5: 2, -1.0: 1, -1.5: 1, 2.0: 1, 1.5: 2, -2.0: 2, 3.0: 2, -3.0: 2}
+#: Powers of squares, with what each costs in simplicity.
+POWERS = {1.0: 1, 0.5: 2, -0.5: 3, -1.0: 2, -1.5: 2, 2.0: 2, 1.5: 3, -2.0: 3, 3.0: 3, -3.0: 3}
 #: Powers of ⟨x_i, x_i⟩ that mixed products are multiplied by: dipoles, angles.
 FALLS = (-0.5, -1.0, -1.5, -2.5)
 #: The most that a term may cost.
@@ -27,6 +27,8 @@ LONGEST = 6
 
 #: A way to build the output: which of `ways_of`, the vectors that it takes, what it costs.
 Made = tuple[int, tuple[Weights, ...], int]
+#: A product of factors, and what it costs.
+Product = tuple[tuple[Factor, ...], int]
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,10 @@ class Space:
         """One of the vectors."""
         return tuple(int(k == i) for k in range(self.size))
 
+    def apart(self, i: int, j: int) -> Weights:
+        """The difference of two vectors."""
+        return tuple(int(k == i) - int(k == j) for k in range(self.size))
+
     def space(self, i: int) -> int:
         return self.spaces[i] if self.spaces and i < self.points else 0
 
@@ -88,8 +94,8 @@ class Space:
         found: list[tuple[Weights, int]] = []
         pairs = [(i, j) for i, j in combinations(range(self.points), 2) if self.kind(i) == self.kind(j)]
         for i, j in [] if self.set_like else pairs:
-            a, b = np.array(self.unit(i)), np.array(self.unit(j))
-            found += [(tuple((a - b).tolist()), 0), (tuple((a + b).tolist()), 1)]
+            both = tuple(int(k in (i, j)) for k in range(self.size))
+            found += [(self.apart(i, j), 0), (both, 1)]
         if self.points > 2 and len(set(map(self.kind, range(self.points)))) < 2:
             found.append(((*[1] * self.points, *[0] * self.directions), 1))
         return found
@@ -113,23 +119,23 @@ class Space:
         return Factor("power", u, v, power, absolute)
 
 
-def space_of(
-    q: Quantities,
-    points: int,
-    symmetry: Symmetry,
-    counts: tuple[int, int],
-    set_like: bool,
-    axial: Sequence[int],
-) -> Space:
+def space_of(q: Quantities, samples: Samples, symmetry: Symmetry, axial: Sequence[int]) -> Space:
     """What the terms of these samples can be made of."""
-    bare = Space(points, q.vectors.shape[1] - points, symmetry.apart, *counts, set_like)
-    definite = len(symmetry.forms) == 1 and symmetry.form.n in symmetry.form.signature[:2]
-    bare = replace(bare, axial=frozenset(axial), definite=definite, odd=q.rep.odd, special=symmetry.special)
+    options, points = samples.network_options(), samples.points
+    bare = Space(
+        points,
+        q.vectors.shape[1] - points,
+        symmetry.apart,
+        options["point_scalars"],
+        options["sample_scalars"],
+        samples.set_like,
+        axial=frozenset(axial),
+        definite=len(symmetry.forms) == 1 and symmetry.form.n in symmetry.form.signature[:2],
+        odd=q.rep.odd,
+        special=symmetry.special,
+    )
     sums = {w for w, _ in [*bare.squares(), *((bare.unit(i), 0) for i in range(points))]}
-    sums |= {
-        tuple(int(a) for a in np.subtract(bare.unit(i), bare.unit(j)))
-        for i, j in combinations(range(points), 2)
-    }
+    sums |= {bare.apart(i, j) for i, j in combinations(range(points), 2)}
     return replace(
         bare,
         positive=frozenset(m for m in [*((w, w) for w in sums), *bare.mixed()] if (q.inner(*m) > 0).all()),
@@ -137,13 +143,13 @@ def space_of(
     )
 
 
-def scalar_products(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
+def scalar_products(space: Space) -> list[Product]:
     """Products of powers of scalars, from the simplest on, with their costs."""
     each = space.point_scalars * space.points * (not space.set_like)
     shift = space.point_scalars * space.points
     known = [*range(each), *range(shift, shift + space.sample_scalars)]
     s = {k: Factor("scalar", scalar=k) for k in known}
-    found: list[tuple[tuple[Factor, ...], int]] = [((), 0), *(((s[k],), 1) for k in known)]
+    found: list[Product] = [((), 0), *(((s[k],), 1) for k in known)]
     inverse = [replace(s[k], power=-1.0) for k in known if k in space.nonzero]
     found += [((f,), 2) for f in inverse]
     found += [((s[a], s[b]), 2) for a, b in combinations(known, 2)]
@@ -152,9 +158,9 @@ def scalar_products(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
     return found
 
 
-def longer_products(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
+def longer_products(space: Space) -> list[Product]:
     """Products of powers of scalars that `scalar_products` has not, such as s² t, s³ and 1/s², with their costs."""
-    found: list[tuple[tuple[Factor, ...], int]] = []
+    found: list[Product] = []
     s = [parts[0] for parts, cost in scalar_products(space) if cost == 1]
     for f in s:
         powers = (-2.0, 3.0) if f.scalar in space.nonzero else (3.0,)
@@ -163,23 +169,18 @@ def longer_products(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
     return found
 
 
-def functions(space: Space) -> list[tuple[tuple[Factor, ...], int]]:
+def functions(space: Space) -> list[Product]:
     """Functions of one or two inner products, with their costs."""
     squares, mixed = space.squares(), space.mixed()
-    found: list[tuple[tuple[Factor, ...], int]] = [((), 0)]
+    found: list[Product] = [((), 0)]
     own = [space.plain(u, u) for u, _ in squares if sum(map(abs, u)) == 1] + [space.plain(*m) for m in mixed]
     for u, cost in squares:
-        found.append(((space.plain(u, u),), 1 + cost))
-        found += [((space.plain(u, u, p),), 1 + cost + c) for p, c in POWERS.items()]
+        found += [((space.plain(u, u, p),), c + cost) for p, c in POWERS.items()]
         found.append(((Factor("log", u, u, absolute=(u, u) not in space.positive),), 2 + cost))
-    found += [((space.plain(*m),), 1) for m in mixed]
-    found += [((space.plain(*m, 2.0),), 2) for m in mixed]
-    found += [
-        ((space.plain(*m, 0.5),), 2) for m in mixed if m in space.positive
-    ]  # as the mass of a massless pair
-    found += [
-        ((space.plain(u, v, 3.0),), 3) for u, v in mixed if v.index(1) >= space.points
-    ]  # along a direction
+    massless = [m for m in mixed if m in space.positive]  # the mass of a massless pair is a root
+    along = [(u, v) for u, v in mixed if v.index(1) >= space.points]  # a direction
+    for power, cost, pairs in ((1.0, 1, mixed), (2.0, 2, mixed), (0.5, 2, massless), (3.0, 3, along)):
+        found += [((space.plain(*m, power),), cost) for m in pairs]
     found += [((a, b), 2) for a, b in combinations(own, 2)]
     for u, v in mixed:
         for w in (u, v):
@@ -232,96 +233,79 @@ def filled(space: Space, way: Way) -> Iterator[tuple[tuple[Weights, ...], int]]:
         free = [u for u in units if not np.dot(u, w)]
         slots += [((*chosen, w), cost) for chosen in combinations(free, way.filled - 1)]
     for (chosen, cost), rest in product(slots, others):
-        if (
-            any(any(w[: space.points]) for w in chosen) or not way.filled
-        ):  # ε of directions alone is a constant
+        # ε of directions alone is a constant.
+        if any(any(w[: space.points]) for w in chosen) or not way.filled:
             yield (*chosen, *rest), cost
 
 
 def summed(space: Space, q: Quantities) -> Iterator[Candidate]:
     """Sums of alike terms over all vectors, and over pairs: where vectors have no order, or are three or more."""
-    if (
-        len(set(map(space.kind, range(space.points)))) > 1
-        or space.points < 2
-        or not (space.set_like or space.points > 2)
-    ):
+    several = len(set(map(space.kind, range(space.points)))) > 1
+    if several or space.points < (2 if space.set_like else 3):
         return
     p, k = space.points, space.point_scalars
-    pairs = list(combinations(range(p), 2))
-    units = [space.unit(i) for i in range(p)]
+    each = [((i,), space.unit(i)) for i in range(p)]
+    apart = [((i, j), space.apart(i, j)) for i, j in combinations(range(p), 2)]
 
-    def each(
-        u: list[Weights], powers: float | None, masses: int | None, way: int, count: int, how: str
-    ) -> Term:
-        """One term for each of the vectors u, with a power of its square and the scalars of its points."""
+    def alike(how: str, power: float | None, scalar: int | None, way: int) -> Term:
+        """One term for each of the vectors, with a power of its square and a scalar of its points."""
         made = []
-        for place, w in enumerate(u):
-            factors = [] if powers is None else [space.plain(w, w, powers)]
-            if masses is not None:
-                of = [place] if how == "each" else list(pairs[place])
-                factors += [Factor("scalar", scalar=i * k + masses) for i in of]
-            made.append(Monomial(tuple(factors), way, (w,) * count))
+        for points, w in each if how == "each" else apart:
+            factors = [] if power is None else [space.plain(w, w, power)]
+            factors += [] if scalar is None else [Factor("scalar", scalar=i * k + scalar) for i in points]
+            made.append(Monomial(tuple(factors), way, (w,) * q.ways[way].count))
         return Term(tuple(made), how)
 
-    apart = [tuple(int(a) for a in np.subtract(units[i], units[j])) for i, j in pairs]
-    choices: dict[float | None, int] = {None: 0, 1.0: 1}
-    choices |= {power: 1 + cost for power, cost in POWERS.items()}
+    choices: list[tuple[float | None, int]] = [(None, 0), *POWERS.items()]
     for number, way in enumerate(q.ways):
-        count = way.count
-        if count > 2 or way.odd:
+        if way.count > 2 or way.odd:
             continue
-        for masses in (None, *range(k)):
-            for power, cost in choices.items():
-                extra = cost + (masses is not None)
-                if power is None and masses is None and not count:
-                    continue
-                yield Candidate(each(units, power, masses, number, count, "each"), extra)
-                if count != 1:  # a sum of differences over pairs depends on the order
-                    yield Candidate(each(apart, power, masses, number, count, "pairs"), extra + 1)
+        for scalar, (power, cost) in product((None, *range(k)), choices):
+            extra = cost + (scalar is not None)
+            if extra or way.count:
+                yield Candidate(alike("each", power, scalar, number), extra)
+                if way.count != 1:  # a sum of differences over pairs depends on the order
+                    yield Candidate(alike("pairs", power, scalar, number), extra + 1)
 
 
 def library(space: Space, q: Quantities, output_space: int = 0) -> list[Candidate]:
     """Terms from the simplest on, about so many, and the sums that are alike."""
+    made = legs(space, q, output_space)
     found = [c for c in summed(space, q) if space.fits(c.term.monomials[0], q.ways)]
-    found += _with_longer_products(space, q, output_space)
+    # Longer products of scalars, alone or with one inner product, beside which nothing is left out.
+    inner = [part for part in functions(space) if part[1] < 2 and all(f.power == 1 for f in part[0])]
+    longer = _products(space, q, longer_products(space), inner, [way for way in made if not way[-1]])
+    found += sorted(longer, key=lambda candidate: candidate.cost)[:MOST_LONGER]
     most = MOST + len(found)
-    by_cost: list[dict[int, list[Any]]] = [{}, {}, {}]
-    ingredients: tuple[Any, ...] = scalar_products(space), functions(space), legs(space, q, output_space)
-    for place, parts in enumerate(ingredients):
-        for part in parts:
-            by_cost[place].setdefault(part[-1], []).append(part)
+    scalars, squares = _by_cost(scalar_products(space)), _by_cost(functions(space))
+    ways = _by_cost(made)
     for cost in range(LONGEST + 1):
-        for a, b in product(by_cost[0], by_cost[1]):
-            for scalars, inner, way in product(
-                by_cost[0][a], by_cost[1][b], by_cost[2].get(cost - a - b, [])
-            ):
-                term = _product(scalars[0], inner[0], way)
-                if term is not None and space.fits(term.monomials[0], q.ways):
-                    found.append(Candidate(term, cost))
+        for a, b in product(scalars, squares):
+            found += _products(space, q, scalars[a], squares[b], ways.get(cost - a - b, []))
         if len(found) >= most:
             break
     return sorted(found, key=lambda candidate: candidate.cost)[:most]
 
 
-def _with_longer_products(space: Space, q: Quantities, output_space: int) -> list[Candidate]:
-    """Longer products of scalars, alone or with one inner product, beside which nothing is left out."""
-    found: list[Candidate] = []
-    inner = [part for part in functions(space) if part[-1] < 2 and all(f.power == 1 for f in part[0])]
-    made = [way for way in legs(space, q, output_space) if not way[-1]]
-    for scalars, one, way in product(longer_products(space), inner, made):
-        term = _product(scalars[0], one[0], way)
-        if term is not None and space.fits(term.monomials[0], q.ways):
-            found.append(Candidate(term, scalars[-1] + one[-1]))
-    return sorted(found, key=lambda candidate: candidate.cost)[:MOST_LONGER]
+def _by_cost(parts: Sequence[Any]) -> dict[int, list[Any]]:
+    """The parts that cost the same, which stands last in each."""
+    found: dict[int, list[Any]] = {}
+    for part in parts:
+        found.setdefault(part[-1], []).append(part)
+    return found
 
 
-def _product(scalars: tuple[Factor, ...], inner: tuple[Factor, ...], way: Made) -> Term | None:
-    """A term, unless it is of no use: a sum of vectors goes with functions of its own length."""
-    number, weights, _ = way
-    apart = sums_of(weights)
-    if (apart and inner and inner[0].left not in apart) or (len(inner) > 1 and len(scalars) > 1):
-        return None
-    return Term((Monomial((*scalars, *inner), number, weights),))
+def _products(
+    space: Space, q: Quantities, scalars: list[Product], functions: list[Product], ways: list[Made]
+) -> Iterator[Candidate]:
+    """All terms of these parts but those of no use: a sum of vectors goes with functions of its own length."""
+    for (some, one), (inner, two), (number, weights, three) in product(scalars, functions, ways):
+        apart = sums_of(weights)
+        if (apart and inner and inner[0].left not in apart) or (len(inner) > 1 and len(some) > 1):
+            continue
+        monomial = Monomial((*some, *inner), number, weights)
+        if space.fits(monomial, q.ways):
+            yield Candidate(Term((monomial,)), one + two + three)
 
 
 def sums_of(weights: Sequence[Weights]) -> list[Weights]:

@@ -16,8 +16,8 @@ from scipy.optimize import least_squares, minimize_scalar
 from gortho.forms import QuadraticForm
 from gortho.formulas.find import short_formula
 from gortho.formulas.fitting import refined, solve
-from gortho.formulas.problem import Problem
-from gortho.formulas.terms import Factor, Term
+from gortho.formulas.problem import Problem, first
+from gortho.formulas.terms import Term
 from gortho.formulas.values import Formula
 from gortho.symmetry import Symmetry
 
@@ -70,8 +70,9 @@ def plainest(problem: Problem) -> Plainest:
     if len(given.directions) != 1 or len(given.forms) != 1:
         return Plainest(short_formula(problem), given)
     first = _tried(problem, even(given), EVEN)
-    if first is not None and first.formula is not None and _short(first.formula):
-        return first
+    law = None if first is None else first.formula
+    if first is not None and law is not None and law.holds and not any(_square(law, t) for t in law.terms):
+        return first  # no other form can make it shorter
     found = [*([] if first is None else [first]), Plainest(short_formula(problem), given)]
     best = min(found, key=_length)
     if best.formula is None:
@@ -102,27 +103,17 @@ def _length(found: Plainest) -> tuple[bool, int]:
     return (True, 1000) if found.formula is None else (not found.formula.holds, found.formula.numbers)
 
 
-def _short(formula: Formula) -> bool:
-    """Whether no other form can make it shorter: a law without squares of products with b, which a form may hold."""
-    return formula.holds and not any(_square(formula, term) for term in formula.terms)
-
-
 def _square(formula: Formula, term: Term) -> bool:
-    def along(f: Factor) -> bool:
-        return (
-            f.kind == "power"
-            and f.power == 2
-            and any((*f.left[formula.points :], *f.right[formula.points :]))
-        )
-
-    return any(along(f) for monomial in term.monomials for f in monomial.factors)
+    """Whether it has the square of a product with b, which a form may hold."""
+    squares = [f for m in term.monomials for f in m.factors if f.kind == "power" and f.power == 2]
+    return any(any((*f.left[formula.points :], *f.right[formula.points :])) for f in squares)
 
 
 def _fitted(problem: Problem, symmetry: Symmetry, terms: list[Term]) -> float | None:
     """The t for which these terms leave least."""
     if not terms:
         return None
-    few = problem.train.rows(slice(0, max(1, FIT // problem.train.y[0].numel())))
+    few = first(problem.train, FIT)
     b = symmetry.directions[0]
     own = float(b @ symmetry.form.matrix @ b)
 

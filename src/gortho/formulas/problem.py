@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from gortho.formulas.terms import Term
 from gortho.formulas.values import Formula
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
+
+#: Numbers (samples times components) that terms are chosen by, and that coefficients are fitted to, at most.
+CHOICE, FIT = 3_000, 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,15 +47,28 @@ class Problem:
     numbers: Sequence[np.ndarray] = ()
     law: tuple[Term, ...] = ()
 
+    @cached_property
+    def seen(self) -> Samples:
+        """Training and validation samples."""
+        return Samples.cat([self.train, self.validation])
+
+    @cached_property
+    def fitted(self) -> Samples:
+        """What coefficients are fitted to."""
+        return self.seen.rows(slice(0, FIT // self.train.y[0].numel()))
+
+    @cached_property
+    def chosen(self) -> Rows:
+        """What terms are chosen by."""
+        return self.rows(first(self.train, CHOICE))
+
     def rows(self, samples: Samples, symmetry: Symmetry | None = None) -> Rows:
         """Samples as formulas see them."""
         return Rows.of(samples, symmetry or self.symmetry, self.output)
 
     def space(self, rows: Rows) -> Space:
         """What terms can be made of."""
-        options = self.train.network_options()
-        counts = options["point_scalars"], options["sample_scalars"]
-        return space_of(rows.q, self.train.points, self.symmetry, counts, self.train.set_like, self.axial)
+        return space_of(rows.q, self.train, self.symmetry, self.axial)
 
     def rows_of(self, part: int, mask: np.ndarray) -> list[int]:
         """The numbers of some samples of a part; none where they are not known."""
@@ -62,6 +79,11 @@ class Problem:
         w, y = _weighted(samples)
         errors = np.square(values.reshape(y.shape) - y).mean(1)
         return float(np.average(errors, weights=w) / _variance(samples))
+
+
+def first(samples: Samples, numbers: int) -> Samples:
+    """The first of the samples, with so many numbers (samples times components) at most."""
+    return samples.rows(slice(0, max(1, numbers // samples.y[0].numel())))
 
 
 def _variance(samples: Samples) -> float:

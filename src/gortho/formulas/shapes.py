@@ -36,6 +36,7 @@ COST = 2
 
 def factors(space: Space, q: Quantities) -> Iterator[tuple[tuple[Factor, ...], int]]:
     """Functions of one square each, with costs; the number inside is in the last factor."""
+    known = range(q.scalars.shape[1])
     for u, cost in space.squares():
         t = np.abs(q.inner(u, u))
         middle, far = np.quantile(t, [0.5, 0.95])
@@ -47,8 +48,7 @@ def factors(space: Space, q: Quantities) -> Iterator[tuple[tuple[Factor, ...], i
             one = Factor("sin", u, u, absolute=rooted and absolute, rooted=rooted)
             for k in range(1, WAVES + 1):
                 wave = replace(one, shape=k * RADIANS / far**power)
-                yield (wave,), cost
-                yield (replace(wave, kind="cos"),), cost
+                yield from (((wave,), cost), ((replace(wave, kind="cos"),), cost))
             for rate in RATES:
                 fall = replace(one, kind="exp", absolute=absolute, shape=-rate / middle**power)
                 yield (fall,), cost
@@ -58,31 +58,24 @@ def factors(space: Space, q: Quantities) -> Iterator[tuple[tuple[Factor, ...], i
                 yield (replace(fall, shape=rate / middle),), cost
                 for sign in (-1, 1) if absolute else ():
                     yield (replace(fall, absolute=False, shape=sign * rate / middle),), cost
-        yield from arcs(replace(plain, kind="arcsin", rooted=True), np.sqrt(t), q, cost)
-        for a in SHIFTS:
+        arc, root = replace(plain, kind="arcsin", rooted=True), np.sqrt(t)
+        for share in ARCS:  # of a length, or of a length times a positive scalar, such as a wavelength
+            yield (replace(arc, shape=share / root.max()),), cost
+            for k, s in zip(known, q.scalars.T):
+                if (s > 0).all():
+                    yield (replace(arc, shape=share / (root * s).max(), scalar=k),), cost
+        added = [replace(plain, shape=a * middle) for a in SHIFTS]
+        added += [replace(plain, falling=True, shape=a * t.max()) for a in ABOVE]
+        for shifted in added:
             for power in SHIFTED:
-                yield (replace(plain, power=power, shape=a * middle),), cost
-            yield (replace(plain, kind="log", shape=a * middle),), cost
-        for a in ABOVE:
-            below = replace(plain, falling=True, shape=a * t.max())
-            for power in SHIFTED:
-                yield (replace(below, power=power),), cost
-            yield (replace(below, kind="log"),), cost
+                yield (replace(shifted, power=power),), cost
+            yield (replace(shifted, kind="log"),), cost
         for power in FREE:
             yield (replace(plain, kind="free", shape=power),), cost
-        for k in range(q.scalars.shape[1]):
+        for k in known:
             size = np.median(np.square(q.scalars[:, k]))
             for a, power in product(SHIFTS if size > 0 else (), (0.5, -0.5)):
                 yield (replace(plain, power=power, shape=a * middle / size, scalar=k),), cost
-
-
-def arcs(arc: Factor, t: np.ndarray, q: Quantities, cost: int) -> Iterator[tuple[tuple[Factor, ...], int]]:
-    """arcsin of a length, or of a length times a scalar, such as a wavelength, where that is never negative."""
-    for share in ARCS:
-        yield (replace(arc, shape=share / t.max()),), cost
-        for k in range(q.scalars.shape[1]):
-            if (q.scalars[:, k] > 0).all():
-                yield (replace(arc, shape=share / (t * q.scalars[:, k]).max(), scalar=k),), cost
 
 
 @dataclass(frozen=True, eq=False)

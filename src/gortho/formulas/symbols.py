@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gortho.formulas.handed import way_of
-from gortho.formulas.terms import FUNCTIONS, PAIRS, Factor, Term, Weights
-from gortho.formulas.values import Formula
+from gortho.formulas.terms import Factor, Term, Weights
 from gortho.reps import as_rep
+
+if TYPE_CHECKING:
+    from gortho.formulas.values import Formula
 
 #: Mixed terms of a form below this share of their squares are rounding.
 ROUNDING = 1e-9
@@ -36,34 +39,26 @@ def expression(formula: Formula) -> Any:
     spaces = [*(symmetry.apart or [0] * formula.points), *[0] * len(symmetry.directions)]
     forms = [sympy.diag(_matrix(sympy, form), sympy.zeros(symmetry.n - form.n)) for form in symmetry.forms]
 
+    plain = _functions(sympy)
+
     def total(weights: Weights) -> Any:
         return sum((w * vectors[i] for i, w in enumerate(weights) if w), sympy.zeros(symmetry.n, 1))
 
-    def square(A: Any, u: Any) -> Any:
-        return sympy.Add(*(A[i, j] * u[i] * u[j] for i in range(symmetry.n) for j in range(symmetry.n)))
+    def inner(left: Weights, right: Weights) -> Any:
+        A = forms[spaces[next(i for i, w in enumerate(left) if w)]]
+        u, v, n = total(left), total(right), range(symmetry.n)
+        return sympy.Add(*(A[i, j] * u[i] * v[j] for i in n for j in n))
 
     def factor(f: Factor) -> Any:
-        if f.kind == "scalar":
-            return scalars[f.scalar] ** _exponent(sympy, f.power)  # type: ignore[index]
-        A = forms[spaces[next(i for i, w in enumerate(f.left) if w)]]
-        u, v, n = total(f.left), total(f.right), range(symmetry.n)
-        t = sympy.Add(*(A[i, j] * u[i] * v[j] for i in n for j in n))
-        t = sympy.sqrt(sympy.Abs(t) if f.absolute else t) if f.rooted else sympy.Abs(t) if f.absolute else t
-        t = -t if f.falling else t
-        a = 0 if f.shape is None else sympy.Float(f.shape)
-        if f.kind == "free":
-            return t**a
-        if f.kind in PAIRS:
-            sizes = square(A, u) * square(A, v)
-            return sympy.acos(t / sympy.sqrt(sizes)) if f.kind == "angle" else sympy.sqrt(sizes - t**2)
-        if f.kind in FUNCTIONS:
-            given = 1 if f.scalar is None else scalars[f.scalar]
-            return getattr(sympy, {"arcsin": "asin"}.get(f.kind, f.kind))(a * given * t)
-        t = t + a * (1 if f.scalar is None else scalars[f.scalar] ** 2)
-        return sympy.log(t) if f.kind == "log" else t ** _exponent(sympy, f.power)
+        scalar = None if f.scalar is None else scalars[f.scalar]
+        shape = None if f.shape is None else sympy.Float(f.shape)
+        f = replace(f, power=sympy.nsimplify(f.power))
+        if f.rooted and not f.absolute:  # never below zero, so that |…| is not written
+            return replace(f, rooted=False).value(lambda *uv: sympy.sqrt(inner(*uv)), scalar, shape, plain)
+        return f.value(inner, scalar, shape, plain)
 
     def leg(term: int, legs: tuple[Weights, ...]) -> Any:
-        way, A = way_of(formula, term)[1], forms[0]
+        way, A = formula.way(term)[1], forms[0]
         for first, second in way.rest.pairs:
             return A.inv() if second < rep.up else A if first >= rep.up else sympy.eye(symmetry.n)
         rest = zip(way.rest.legs, legs[way.filled :])
@@ -86,6 +81,12 @@ def expression(formula: Formula) -> Any:
     return sum(parts[1:], parts[0])
 
 
+def _functions(sympy: Any) -> SimpleNamespace:
+    """Those of `Factor.value`, by their names in numpy."""
+    alike = {name: getattr(sympy, name) for name in ("sqrt", "log", "exp", "sin", "cos")}
+    return SimpleNamespace(**alike, arcsin=sympy.asin, arccos=sympy.acos, clip=lambda t, least, most: t)
+
+
 def _volume(sympy: Any, vectors: list[Any], free: tuple[int, ...], n: int) -> Any:
     """det[x_1 … x_n], or with unit vectors in the places of free indices: a column, or a matrix."""
     units = [sympy.Matrix([int(i == k) for i in range(n)]) for k in range(n)]
@@ -104,7 +105,3 @@ def _matrix(sympy: Any, form: Any) -> Any:
     size = np.sqrt(np.abs(np.outer(A.diagonal(), A.diagonal())))
     kept = np.where(np.abs(A) < ROUNDING * size, 0.0, A)
     return sympy.Matrix([[sympy.Float(v) if v else 0 for v in row] for row in kept.tolist()])
-
-
-def _exponent(sympy: Any, power: float) -> Any:
-    return sympy.nsimplify(power)

@@ -1,17 +1,26 @@
-"""A formula described in words: errors of its numbers, how good it is, and the law in the given coordinates."""
+"""A formula described in words: errors, how good it is, the law in the given coordinates, what its signs mean."""
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
+
+import torch
 
 from gortho.forms import NO_ERROR, coefficient, number, set_off
-from gortho.formulas.values import MOST_LEFT, Formula
-from gortho.formulas.writing import TEXT, Writer
+from gortho.formulas.terms import Way
+from gortho.formulas.writing import LATEX, TEXT, Style, Writer
+from gortho.reps import TensorRep
+
+if TYPE_CHECKING:
+    from gortho.formulas.values import Formula
 
 #: A predictor that leaves this many times what the formula leaves, and this share of the variance, is not worth using.
 FAR_WORSE, POOR = 100.0, 0.05
 #: Samples far from a formula are named where they are so few: more are no single mistakes.
 NAMED = 5
+#: A form whose entries are this near to those of the identity is it: then × is the cross product of school.
+SAME = 1e-6
 
 
 def errors(formula: Formula) -> str:
@@ -46,7 +55,7 @@ def quality(formula: Formula) -> str:
         kind = "an approximation, since the form is kept only nearly"
     elif formula.lacking:
         kind = "an approximation: what it leaves depends on the same inner products"
-    elif formula.within and formula.unexplained <= MOST_LEFT:
+    elif formula.close:
         kind = f"an interpolation with {formula.numbers} numbers"
     return f"{kind}: leaves {compared}"
 
@@ -66,19 +75,17 @@ def in_coordinates(formula: Formula) -> str:
     if factor.kind != "power" or factor.shape or factor.absolute or monomial.legs or monomial.term:
         return ""
     scale = c if factor.power == 1 else abs(c) ** (1 / factor.power)
-    inside = ""
+    inside, known = "", _without_error(formula)
     for i, j, value in form.terms(formula.form_halves or None):
         sign = ("-" if scale * value < 0 else "") if not inside else (" - " if scale * value < 0 else " + ")
         one, other = (set_off(form.names[k]) for k in (i, j))
         size = abs(scale * value)
         half = size * abs(term.error / c / factor.power)
-        if _without_error(formula):
-            half = math.nan
-        elif formula.form_halves:
+        if formula.form_halves:
             half = math.hypot(half, abs(scale) * formula.form_halves[i][j] * (1 + (i != j)))
-        written = coefficient(size, 2, half)
+        written = coefficient(size, 2, math.nan if known else half)
         # To be quoted: c² in metres and seconds has more digits than two.
-        if _without_error(formula) and abs(float(written) - size) > NO_ERROR * size:
+        if known and abs(float(written) - size) > NO_ERROR * size:
             written = number(size)
         inside += f"{sign}{written} {f'{one}²' if i == j else f'{one}·{other}'}"
     writer = Writer(formula, TEXT)
@@ -103,3 +110,29 @@ def lines(formula: Formula) -> list[str]:
     if formula.rivals:
         found.append(f"these samples do not tell it from one with {', or '.join(formula.rivals)}")
     return found
+
+
+def meanings(formula: Formula, style: Style = TEXT) -> list[str]:
+    """What A, × and ε are in a formula, where it has them and it does not go without saying."""
+    used = [formula.way(m.term) for term in formula.terms for m in term.monomials]
+    n, A = formula.symmetry.form.n, formula.symmetry.form.matrix
+    told, plain = [], float((A - torch.eye(n, dtype=A.dtype)).abs().max()) <= SAME
+    if any(_has_metric(rep, way, n) for rep, way in used) and style is not LATEX:
+        told.append(f"A is the matrix of q{', here the unit matrix' * plain}")
+    free = {len(way.free) for _, way in used if way.free}
+    if n == 3 and 1 in free and not plain:
+        text, latex = "⟨u × v,w⟩ = det[u v w]", r"\langle u \times v, w\rangle = \det[u, v, w]"
+        told.append(style.either(f"× is the cross product of q, {text}", latex))
+    if free and (n != 3 or 2 in free):
+        letters = [style.either(f"u{i}", f"u_{{{i}}}") for i in range(1, n + 1)]
+        commas, spaces = ",".join(letters), style.either(" ", ", ").join(letters)
+        told.append(style.either(f"ε({commas}) = det[{spaces}]", f"\\varepsilon({commas}) = \\det[{spaces}]"))
+    return told
+
+
+def _has_metric(rep: TensorRep, way: Way, n: int) -> bool:
+    """Whether A or its inverse is written with it."""
+    pairs = any(second < rep.up or first >= rep.up for first, second in way.rest.pairs)
+    legs = any(position >= rep.up for position in way.rest.legs)
+    crossed = n == 3 and len(way.free or ()) == 1
+    return pairs or legs or any((position < rep.up) != crossed for position in way.free or ())

@@ -1,17 +1,22 @@
-"""What formulas are made of: factors, their products with vectors, terms, and their values on samples."""
+"""What formulas are made of: factors, ways to build an output from vectors (M4, M15), terms, and their values."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from gortho.formulas.ways import product_of, ways_of
-from gortho.reps import as_rep
+from gortho.reps import TensorRep, as_rep
 from gortho.symmetry import Symmetry
+from gortho.terms import Metric
+from gortho.terms import Term as Made
+from gortho.volume import odd_terms, partial_volumes
 
 #: Functions of a number inside times t; and of all inner products of a pair of vectors.
 FUNCTIONS, PAIRS = ("exp", "sin", "cos", "arcsin"), ("angle", "area")
@@ -58,11 +63,10 @@ class Factor:
         t = inner(self.left, self.right)
         if self.kind in PAIRS:
             sizes = inner(self.left, self.left) * inner(self.right, self.right)
+            # Beyond the ends of clip is rounding: these are a Gram determinant and a cosine.
             if self.kind == "area":
-                return of.sqrt(
-                    of.clip(sizes - t * t, 0.0, None)
-                )  # below is rounding: it is a Gram determinant
-            return of.arccos(of.clip(t / of.sqrt(sizes), -1.0, 1.0))  # beyond is rounding: it is a cosine
+                return of.sqrt(of.clip(sizes - t * t, 0.0, None))
+            return of.arccos(of.clip(t / of.sqrt(sizes), -1.0, 1.0))
         t = of.sqrt(abs(t)) if self.rooted else abs(t) if self.absolute else t
         t = -t if self.falling else t
         if self.kind == "free":
@@ -125,13 +129,73 @@ class Term:
         return replace(self, monomials=tuple(changed(m) for m in self.monomials))
 
 
+@dataclass(frozen=True)
+class Way:
+    """One way to build a tensor: indices that are vectors, pairs of the metric, and free indices of ε.
+
+    Attributes:
+        rest: the indices that are vectors, and the pairs.
+        free: the free indices of ε; None without ε.
+        filled: vectors in the other slots of ε: the first of the vectors that the way takes.
+    """
+
+    rest: Made
+    free: tuple[int, ...] | None = None
+    filled: int = 0
+
+    @property
+    def odd(self) -> bool:
+        """Whether it changes its sign in a mirror."""
+        return self.free is not None
+
+    @property
+    def count(self) -> int:
+        """Vectors that it takes."""
+        return self.filled + len(self.rest.legs)
+
+
+@lru_cache
+def ways_of(rep: TensorRep, n: int, singular: bool) -> tuple[Way, ...]:
+    """All ways, those without ε first; a singular form has no A⁻¹ to raise an index with.
+
+    >>> [(way.odd, way.count) for way in ways_of(TensorRep(1, 0), 3, False)]     # x, and x1 × x2
+    [(False, 1), (True, 2)]
+    """
+    even = tuple(Way(term) for term in rep.even.terms(singular))
+    odd = tuple(Way(t.rest, t.free, n - len(t.free)) for t in odd_terms(rep, n, n))
+    if singular:
+        up = rep.up
+        odd = tuple(w for w in odd if all(i >= up for i in w.free or ()) and _lowered(w.rest, up))
+    return even + odd
+
+
+def _lowered(term: Made, up: int) -> bool:
+    """Whether no pair is A⁻¹."""
+    return not any(second < up for _, second in term.pairs)
+
+
+def product_of(way: Way, rep: TensorRep, legs: Tensor, lowered: Tensor, metric: Metric) -> Tensor:
+    """The product of vectors ``(N, k, n)``, as many as the way takes, metric and ε: ``(N, components)``."""
+    value = legs.new_ones(len(legs))
+    if way.free is not None:
+        value = partial_volumes(legs[:, : way.filled], len(way.free))[:, 0]
+        for axis, position in enumerate(way.free):
+            if position < rep.up:
+                assert metric.upper is not None
+                value = torch.tensordot(value, metric.upper, ([1 + axis], [0])).movedim(-1, 1 + axis)
+    for place, position in enumerate(way.rest.legs, start=way.filled):
+        leg = (legs if position < rep.up else lowered)[:, place]
+        value = value[..., None] * leg.reshape(len(leg), *(1,) * (value.ndim - 1), -1)
+    term = Made(way.rest.pairs, (*(way.free or ()), *way.rest.legs))
+    return rep.with_pairs(term, value, metric).reshape(len(value), -1)
+
+
 class Quantities:
     """The numbers that formulas are made of: inner products, scalars and products of vectors, of given samples."""
 
     def __init__(self, x: np.ndarray, scalars: np.ndarray, symmetry: Symmetry, output: str):
         rep = as_rep(output)
         self.rep = rep.parts[0]
-        self.ways = ways_of(self.rep, symmetry.form.n, symmetry.form.signature.zero > 0)
         self.scalars = scalars
         origin = symmetry.origin
         moved = np.asarray(x, float) - (0.0 if origin is None else origin.numpy())
@@ -139,9 +203,13 @@ class Quantities:
             moved = np.einsum("zia,iba->zib", moved, symmetry.frames.numpy())
         fixed = np.broadcast_to(symmetry.directions.numpy(), (len(x), *symmetry.directions.shape))
         self.vectors = np.concatenate([moved, fixed], 1)
-        forms = [_filled(form.matrix.numpy(), symmetry.n) for form in symmetry.forms]
+        # Shorter vectors are filled up with zeros, and their forms, too.
+        forms = [np.pad(form.matrix.numpy(), (0, symmetry.n - form.n)) for form in symmetry.forms]
         spaces = [*(symmetry.apart or [0] * x.shape[1]), *[0] * len(symmetry.directions)]
-        self.A = forms[0]
+        A, form = torch.from_numpy(forms[0]), symmetry.form
+        singular = form.signature.zero > 0
+        self.ways = ways_of(self.rep, form.n, singular)
+        self.metric = Metric(A, None if singular or form.n < symmetry.n else torch.linalg.inv(A))
         self.lowered = np.stack([self.vectors[:, i] @ forms[s] for i, s in enumerate(spaces)], 1)
         self.gram = np.einsum("zin,zjn->zij", self.lowered, self.vectors)
         self._inners: dict[tuple[Weights, Weights], np.ndarray] = {}
@@ -163,12 +231,10 @@ class Quantities:
     def tensor(self, term: int, legs: tuple[Weights, ...]) -> np.ndarray:
         """The product of vectors, metric and ε ``(N, components)``."""
         if (term, legs) not in self._tensors:
-            chosen = [np.array(weights, float) for weights in legs]
-            vectors, lowered = (
-                [np.einsum("zin,i->zn", of, w) for w in chosen] for of in (self.vectors, self.lowered)
-            )
-            value = product_of(self.ways[term], self.rep, vectors, lowered, self.A)
-            self._tensors[term, legs] = np.broadcast_to(value, (len(self.vectors), value.shape[1]))
+            weights = np.reshape(legs, (-1, self.vectors.shape[1])).astype(float)
+            made, lowered = (torch.from_numpy(weights @ of) for of in (self.vectors, self.lowered))
+            value = product_of(self.ways[term], self.rep, made, lowered, self.metric)
+            self._tensors[term, legs] = value.numpy()
         return self._tensors[term, legs]
 
     def factor(self, factor: Factor) -> np.ndarray:
@@ -185,8 +251,3 @@ class Quantities:
                 value = value * self.factor(factor)[:, None]
             total = total + value
         return np.asarray(total)
-
-
-def _filled(A: np.ndarray, n: int) -> np.ndarray:
-    """A form of vectors that are filled up with zeros to n components."""
-    return np.pad(A, (0, n - len(A)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gortho.formulas.terms import Factor, Monomial, Term
+from gortho.formulas.terms import Factor, Term
 from gortho.formulas.values import Formula
 from gortho.symmetry import Symmetry
 
@@ -25,8 +25,7 @@ def about(symmetry: Symmetry, x_unit: float) -> Symmetry:
 
 def given(formula: Formula, symmetry: Symmetry, x_unit: float, y_unit: float) -> Formula:
     """A formula of x / x_unit for y / y_unit as one of x for y, which may have no logarithm."""
-    directions = range(len(symmetry.directions))
-    fixed = len(formula.vectors) - len(directions)
+    fixed = len(formula.vectors) - len(symmetry.directions)
     terms = tuple(_term(term, x_unit, y_unit, fixed) for term in formula.terms)
     return replace(formula, terms=terms, symmetry=symmetry)
 
@@ -34,17 +33,12 @@ def given(formula: Formula, symmetry: Symmetry, x_unit: float, y_unit: float) ->
 def _term(term: Term, x_unit: float, y_unit: float, fixed: int) -> Term:
     """Monomials that are summed are alike, so the first tells the factor of all."""
     first = term.monomials[0]
-    factor = y_unit
-    for leg in first.legs:
-        factor /= x_unit ** _degree(leg, fixed)
-    for f in first.factors:
-        factor /= x_unit ** (_size(f, fixed) * _power(f))
-    monomials = tuple(_monomial(m, x_unit, fixed) for m in term.monomials)
-    return Term(monomials, term.summed, term.coefficient * factor, term.error * factor)
-
-
-def _monomial(monomial: Monomial, x_unit: float, fixed: int) -> Monomial:
-    return replace(monomial, factors=tuple(_factor(f, x_unit, fixed) for f in monomial.factors))
+    power = sum(_degree(leg, fixed) for leg in first.legs)
+    factor = y_unit / x_unit ** (power + sum(_size(f, fixed) * _power(f) for f in first.factors))
+    monomials = (
+        replace(m, factors=tuple(_factor(f, x_unit, fixed) for f in m.factors)) for m in term.monomials
+    )
+    return Term(tuple(monomials), term.summed, term.coefficient * factor, term.error * factor)
 
 
 def _degree(weights: tuple[int, ...], fixed: int) -> int:

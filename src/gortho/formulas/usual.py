@@ -1,13 +1,18 @@
-"""Samples that are far from a formula, detected so that a few wrong ones affect neither its terms nor its numbers."""
+"""What a formula leaves over: samples that are far from it, and functions of the same inner products that it lacks.
+
+A few wrong samples shall affect neither its terms nor its numbers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.stats import chi2, norm
+from sklearn.ensemble import HistGradientBoostingRegressor
 
+from gortho.formulas.fitting import Rows
 from gortho.formulas.problem import Problem
 from gortho.formulas.values import Formula
 from gortho.samples.errors import numbered
@@ -23,36 +28,16 @@ MOST_FAR = 0.05
 ROUNDS = 3
 #: Fitted numbers of a formula that needs no second look.
 PLAIN = 2
-
+#: A formula lacks something where trees explain this share of what it leaves of held-out samples …
+LACKING = 0.3
+#: … of those with an error of at most so many times the median …
+MEDIANS = 10.0
+#: … learnt from so many samples at least.
+LEARNT = 200
 
 #: A formula for a problem; and the same formula with its numbers fitted anew.
 Once = Callable[[Problem], Formula | None]
 Again = Callable[[Problem, Formula], Formula]
-
-
-@dataclass(frozen=True, eq=False)
-class Kept:
-    """Which samples of the training and of the validation part count."""
-
-    train: np.ndarray
-    validation: np.ndarray
-
-    @classmethod
-    def split(cls, both: np.ndarray, train: int) -> Kept:
-        """From one mask of both parts, one after the other."""
-        return cls(both[:train], both[train:])
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Kept) and all(map(np.array_equal, self._masks, other._masks))
-
-    @property
-    def _masks(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.train, self.validation
-
-    @property
-    def out(self) -> int:
-        """How many do not count."""
-        return int((~self.train).sum() + (~self.validation).sum())
 
 
 def far(squares: np.ndarray, scale: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -76,18 +61,17 @@ def far(squares: np.ndarray, scale: np.ndarray, y: np.ndarray) -> np.ndarray:
     return found if found.mean() <= most else np.zeros(len(found), bool)
 
 
-def kept_by(problem: Problem, formula: Formula) -> Kept:
-    """The samples that are not far from a formula."""
-    train = problem.train
-    rows = problem.rows(Samples.cat([train, problem.validation]))
+def kept_by(problem: Problem, formula: Formula) -> np.ndarray:
+    """The samples of training and validation that are not far from a formula, as a mask."""
+    rows = problem.rows(problem.seen)
     with np.errstate(all="ignore"):
         errors = np.square(rows.root * (rows.y - formula.values(rows.q))).sum(1)
-    return Kept.split(~far(errors, errors, rows.root * rows.y), len(train))
+    return ~far(errors, errors, rows.root * rows.y)
 
 
-def usual(problem: Problem) -> Kept:
-    """The samples but for those with the most extreme x and y, whatever the law."""
-    both = Samples.cat([problem.train, problem.validation])
+def usual(problem: Problem) -> np.ndarray:
+    """The samples but for those with the most extreme x and y, whatever the law, as a mask."""
+    both = problem.seen
     kept = np.ones(len(both), bool)
     for values in (both.x.numpy(), both.y.numpy()):
         flat = values.reshape(len(both), -1)
@@ -95,19 +79,20 @@ def usual(problem: Problem) -> Kept:
         size = np.median(np.abs(flat - middle), axis=0)
         away = (np.abs(flat - middle) / np.where(size > 0, size, 1.0)).max(1)
         kept &= away <= np.quantile(away, 1 - MOST_FAR)
-    return Kept.split(kept, len(problem.train))
+    return kept
 
 
-def without(problem: Problem, kept: Kept) -> Problem:
+def without(problem: Problem, kept: np.ndarray) -> Problem:
     """The problem with some of its samples."""
-    validation = problem.validation.rows(kept.validation)
+    of_train, of_validation = np.split(kept, [len(problem.train)])
+    validation = problem.validation.rows(of_validation)
 
     def predict(samples: Samples) -> np.ndarray:
         if samples is validation:
-            return problem.predict(problem.validation)[kept.validation]
+            return problem.predict(problem.validation)[of_validation]
         return problem.predict(samples)
 
-    return replace(problem, train=problem.train.rows(kept.train), validation=validation, predict=predict)
+    return replace(problem, train=problem.train.rows(of_train), validation=validation, predict=predict)
 
 
 def robust(problem: Problem, once: Once, again: Again) -> Formula | None:
@@ -117,10 +102,10 @@ def robust(problem: Problem, once: Once, again: Again) -> Formula | None:
     themselves: a single row with a sentinel for x can spoil every term.
     """
     best = first = once(problem)
-    starts: list[Kept] = []
+    starts: list[np.ndarray] = []
     if first is not None:
         kept = kept_by(problem, first)
-        if kept.out:
+        if not kept.all():
             starts.append(kept)
             best = _told(problem, again(without(problem, kept), first), kept)
     if first is None or not (first.holds and (first.polynomial or first.numbers <= PLAIN)):
@@ -130,16 +115,15 @@ def robust(problem: Problem, once: Once, again: Again) -> Formula | None:
     return best
 
 
-def _told(problem: Problem, formula: Formula, kept: Kept) -> Formula:
+def _told(problem: Problem, formula: Formula, kept: np.ndarray) -> Formula:
     """The formula with how many samples it was fitted without, and which."""
-    out = [problem.rows_of(part, ~mask) for part, mask in enumerate((kept.train, kept.validation))]
-    rows = sorted(out[0] + out[1])
-    named = numbered(rows) if rows else ""
-    count = len(kept.train) + len(kept.validation)
-    return replace(formula, left_out=kept.out, samples=count, which=(named, formula.which[1]))
+    out = np.split(~kept, [len(problem.train)])
+    rows = sorted(row for part, mask in enumerate(out) for row in problem.rows_of(part, mask))
+    which = (numbered(rows) if rows else "", formula.which[1])
+    return replace(formula, left_out=int((~kept).sum()), samples=len(kept), which=which)
 
 
-def _settled(problem: Problem, kept: Kept, once: Once, again: Again) -> Formula | None:
+def _settled(problem: Problem, kept: np.ndarray, once: Once, again: Again) -> Formula | None:
     """The formula of the samples that are not far from it, from a first choice of samples on.
 
     Where terms and samples do not settle, the numbers of the last terms are fitted to the samples that are not far.
@@ -150,7 +134,7 @@ def _settled(problem: Problem, kept: Kept, once: Once, again: Again) -> Formula 
         if formula is None:
             break
         found, now = formula, kept_by(problem, formula)
-        if now == kept:
+        if np.array_equal(now, kept):
             return _told(problem, found, kept)
         kept = now
     return found and _told(problem, again(without(problem, kept), found), kept)
@@ -163,3 +147,23 @@ def _better(one: Formula | None, other: Formula | None) -> Formula | None:
     if one.holds != other.holds:
         return other if other.holds else one
     return other if other.numbers <= one.numbers and other.unexplained <= one.unexplained else one
+
+
+def lacks(formula: Formula, seen: Rows, held: Rows, kept: np.ndarray) -> bool:
+    """Whether trees of inner products and scalars predict what a formula for numbers leaves of held-out samples.
+
+    ``seen`` are the samples that it was fitted to, ``kept`` the held-out ones that are not far from it.
+    """
+    if held.y.shape[1] > 1:
+        return False
+    with np.errstate(all="ignore"):
+        left, there = (rows.root[:, 0] * (rows.y - formula.values(rows.q))[:, 0] for rows in (seen, held))
+    fine = np.isfinite(left)
+    fine &= np.abs(left) <= MEDIANS * np.median(np.abs(left[fine])) if fine.any() else fine
+    if fine.sum() < LEARNT or not np.isfinite(there[kept]).all():
+        return False
+    trees = HistGradientBoostingRegressor(random_state=0, early_stopping=True)
+    trees.fit(seen.q.features[fine], left[fine])
+    missed = there[kept] - trees.predict(held.q.features[kept])
+    usual = np.abs(there[kept]) <= MEDIANS * np.median(np.abs(there[kept]))
+    return bool(np.square(missed[usual]).sum() < (1 - LACKING) * np.square(there[kept][usual]).sum())

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gortho.formulas.terms import Quantities, Term
-from gortho.reps import as_rep
+from gortho.formulas import symbols, telling, writing
+from gortho.formulas.terms import Quantities, Term, Way, ways_of
+from gortho.reps import TensorRep, as_rep
 from gortho.symmetry import Symmetry
 
 #: A formula is the law where its held-out error is at most this many times that of the predictor …
@@ -126,7 +127,12 @@ class Formula:
     def holds(self) -> bool:
         """Whether it may be called the law: as good as a good predictor, and exact, a polynomial, or of few numbers."""
         short = self.exact or self.polynomial or (self.numbers <= NUMBERS and not self.pieced)
-        return self.within and self.unexplained <= MOST_LEFT and short and not (self.broken or self.lacking)
+        return self.close and short and not (self.broken or self.lacking)
+
+    @property
+    def close(self) -> bool:
+        """Whether it is as good as the predictor, and leaves little."""
+        return self.within and self.unexplained <= MOST_LEFT
 
     @property
     def pieced(self) -> bool:
@@ -171,31 +177,28 @@ class Formula:
         """Its values ``(N, components)`` of given quantities."""
         return np.asarray(sum(t.coefficient * quantities.column(t) for t in self.terms))
 
-    def __str__(self) -> str:
-        from gortho.formulas.writing import text
+    def way(self, number: int) -> tuple[TensorRep, Way]:
+        """How y transforms, and one of the ways to build it."""
+        rep, form = as_rep(self.output).parts[0], self.symmetry.form
+        return rep, ways_of(rep, form.n, form.signature.zero > 0)[number]
 
-        return text(self)
+    def __str__(self) -> str:
+        return writing.text(self)
 
     def __repr__(self) -> str:
         return f"<Formula {self}>"
 
     def lines(self) -> list[str]:
         """The formula, its error bars, and how good it is, in lines."""
-        from gortho.formulas.telling import lines
-
-        return lines(self)
+        return telling.lines(self)
 
     def latex(self) -> str:
         """The formula in LaTeX, without dollar signs."""
-        from gortho.formulas.writing import latex
-
-        return latex(self)
+        return writing.latex(self)
 
     def sympy(self) -> Any:
         """The formula in sympy, written out in the coordinates: an expression, or a matrix of such."""
-        from gortho.formulas.symbols import expression
-
-        return expression(self)
+        return symbols.expression(self)
 
     def _repr_latex_(self) -> str:
         return f"${self.latex()}$"

@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gortho.forms import WORD, number, set_off
-from gortho.formulas.handed import volume, way_of
-from gortho.formulas.terms import FUNCTIONS, PAIRS, Factor, Monomial, Term, Weights
-from gortho.formulas.values import Formula
+from gortho.formulas.terms import FUNCTIONS, PAIRS, Factor, Monomial, Term, Way, Weights
+from gortho.reps import TensorRep
 
+if TYPE_CHECKING:
+    from gortho.formulas.values import Formula
+
+#: Powers and indices that text has letters for.
+POWERS, INDICES = {2.0: "²", 3.0: "³"}, {"i": "ᵢ", "j": "ⱼ"}
 #: Names that LaTeX knows as letters.
 GREEK = re.compile(
     r"(alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|phi|chi|psi|omega)"
@@ -69,6 +74,14 @@ class Style:
 
     latex: bool
 
+    def either(self, text: str, latex: str) -> str:
+        """A sign as text or in LaTeX."""
+        return latex if self.latex else text
+
+    def bracket(self, inside: str) -> str:
+        """Something in brackets."""
+        return self.either(f"({inside})", f"\\left({inside}\\right)")
+
     def name(self, name: str) -> str:
         """A name as a factor."""
         return symbol(name) if self.latex else set_off(name)
@@ -79,9 +92,7 @@ class Style:
         if parts is None or not all(WORD.fullmatch(name) for name in (one, two)):
             return None
         before, after = parts
-        if self.latex:
-            return f"{symbol(before + after)}_{{{mark}}}"
-        return before + {"i": "ᵢ", "j": "ⱼ"}[mark] + after
+        return f"{symbol(before + after)}_{{{mark}}}" if self.latex else before + INDICES[mark] + after
 
     def number(self, value: float, half: float = math.nan) -> str:
         """A number with the digits that its error leaves."""
@@ -92,16 +103,13 @@ class Style:
         if power == 1:
             return base
         if power == 0.5:
-            return f"\\sqrt{{{base}}}" if self.latex else f"√({base})" if bracket else f"√{base}"
-        if bracket:
-            base = f"\\left({base}\\right)" if self.latex else f"({base})"
-        if self.latex:
-            return f"{base}^{{{power:g}}}"
-        return base + {2.0: "²", 3.0: "³"}.get(float(power), f"^{power:g}")
+            return self.either(f"√({base})" if bracket else f"√{base}", f"\\sqrt{{{base}}}")
+        base = self.bracket(base) if bracket else base
+        return base + self.either(POWERS.get(float(power), f"^{power:g}"), f"^{{{power:g}}}")
 
     def product(self, parts: list[str]) -> str:
         """Factors side by side."""
-        return ("\\," if self.latex else " ").join(part for part in parts if part)
+        return self.either(" ", "\\,").join(part for part in parts if part)
 
 
 TEXT, LATEX = Style(False), Style(True)
@@ -127,107 +135,85 @@ class Writer:
                 self.vectors[place] = style.product([names[space], self.vectors[place]])
         if formula.symmetry.origin is not None:
             self.vectors = [f"{v}-c" for v in self.vectors[:points]] + self.vectors[points:]
-        each = len(formula.scalars) // points if points and len(formula.scalars) >= points else 0
+        each = len(formula.scalars) // points if points else 0
         for place, mark in enumerate(marks):
             other = 1 if place == 0 else 0
-            self._mark(self.vectors, formula.vectors, place, other, mark, formula.symmetry.origin is not None)
+            self.vectors[place] = self._marked(formula.vectors, place, other, mark)
+            self.vectors[place] += "" if formula.symmetry.origin is None else "-c"
             for k in range(each):
-                self._mark(self.scalars, formula.scalars, place * each + k, other * each + k, mark)
+                own = place * each + k
+                self.scalars[own] = self._marked(formula.scalars, own, other * each + k, mark)
 
-    def _mark(
-        self,
-        written: list[str],
-        names: tuple[str, ...],
-        place: int,
-        other: int,
-        mark: str,
-        moved: bool = False,
-    ) -> None:
+    def _marked(self, names: tuple[str, ...], place: int, other: int, mark: str) -> str:
+        """A name with a mark in place of the number in which another one differs; where there is none, it fits not."""
         found = self.style.indexed(names[place], names[other], mark)
-        if found is None:
-            self.fits = False
-        else:
-            written[place] = f"{found}-c" if moved else found
+        self.fits &= found is not None
+        return found or names[place]
 
     def vector(self, weights: Weights, bracket: bool = False) -> str:
         """A sum of vectors: "x1-x2"."""
         if self.marks and all(weights[: self.formula.points]) and len(set(weights)) == 1:
-            return "\\textstyle\\sum x" if self.style.latex else "Σx"
+            return self.style.either("Σx", "\\textstyle\\sum x")
         parts = [("+" if w > 0 else "-") + self.vectors[i] for i, w in enumerate(weights) if w]
         text = "".join(parts).removeprefix("+")
-        if not bracket or (len(parts) == 1 and "-c" not in text):
-            return text
-        return f"({text})"
+        return f"({text})" if bracket and (len(parts) > 1 or "-c" in text) else text
 
     def inner(self, left: Weights, right: Weights) -> str:
         """⟨u, v⟩."""
         u, v = self.vector(left), self.vector(right)
-        return f"\\langle {u}, {v}\\rangle" if self.style.latex else f"⟨{u},{v}⟩"
+        return self.style.either(f"⟨{u},{v}⟩", f"\\langle {u}, {v}\\rangle")
 
     def factor(self, factor: Factor) -> str:
         """A function of an inner product, or a power of a scalar."""
-        style = self.style
-        if factor.kind == "scalar":
-            assert factor.scalar is not None
-            return style.power(self.scalars[factor.scalar], factor.power)
+        style, kind = self.style, factor.kind
+        scalar = "" if factor.scalar is None else self.scalars[factor.scalar]
+        if kind == "scalar":
+            return style.power(scalar, factor.power)
         t = self.inner(factor.left, factor.right)
-        if factor.absolute:
-            t = f"\\left|{t}\\right|" if style.latex else f"|{t}|"
-        if factor.rooted:
-            t = style.power(t, 0.5)
-        if factor.kind == "free":
-            shape = style.number(factor.shape or 0.0, factor.shape_error)
-            return f"{t}^{{{shape}}}" if style.latex else f"{t}^{shape}"
-        function = f"\\{factor.kind}" if style.latex else factor.kind
-        bracket = ("\\left(", "\\right)") if style.latex else ("(", ")")
-        if factor.kind in PAIRS:
+        if kind in PAIRS:
             squares = "".join(self.inner(w, w) for w in (factor.left, factor.right))
-            if factor.kind == "area":
+            if kind == "area":
                 return style.power(f"{squares} - {style.power(t, 2)}", 0.5, bracket=True)
             root = style.power(squares, 0.5, bracket=True)
-            cosine = f"\\frac{{{t}}}{{{root}}}" if style.latex else f"{t}/{root}"
-            return f"{chr(92) * style.latex}arccos{bracket[0]}{cosine}{bracket[1]}"
-        if factor.kind in FUNCTIONS:
-            shape = style.number(factor.shape or 0.0, factor.shape_error)
-            given = [] if factor.scalar is None else [self.scalars[factor.scalar]]
-            return f"{function}{bracket[0]}{style.product([shape, *given, t])}{bracket[1]}"
-        if factor.shape:
-            t = self._shifted(factor, t)
-        if factor.kind == "log":
-            return f"{function}{bracket[0]}{t}{bracket[1]}" if factor.shape or style.latex else f"log{t}"
-        return style.power(t, factor.power, bracket=bool(factor.shape))
-
-    def _shifted(self, factor: Factor, t: str) -> str:
-        """t + a, or a - t."""
-        shape = factor.shape or 0.0
-        written = self.style.number(abs(shape), factor.shape_error)
-        of = [] if factor.scalar is None else [self.style.power(self.scalars[factor.scalar], 2)]
-        sign, added = "-" if shape < 0 else "", self.style.product([written, *of])
-        return f"{sign}{added} - {t}" if factor.falling else f"{t} {sign or '+'} {added}"
+            cosine = style.either(f"{t}/{root}", f"\\frac{{{t}}}{{{root}}}")
+            return style.either("arccos", "\\arccos") + style.bracket(cosine)
+        if factor.absolute:
+            t = style.either(f"|{t}|", f"\\left|{t}\\right|")
+        if factor.rooted:
+            t = style.power(t, 0.5)
+        function, shape = style.either(kind, f"\\{kind}"), factor.shape or 0.0
+        if kind == "free":
+            exponent = style.number(shape, factor.shape_error)
+            return style.either(f"{t}^{exponent}", f"{t}^{{{exponent}}}")
+        if kind in FUNCTIONS:
+            inside = style.product([style.number(shape, factor.shape_error), scalar, t])
+            return function + style.bracket(inside)
+        if shape:  # t + a, or a - t
+            size = style.number(abs(shape), factor.shape_error)
+            added = style.product([size, style.power(scalar, 2) if scalar else ""])
+            sign = "-" if shape < 0 else ""
+            t = f"{sign}{added} - {t}" if factor.falling else f"{t} {sign or '+'} {added}"
+        if kind == "log":
+            return function + (style.bracket(t) if shape or style.latex else t)
+        return style.power(t, factor.power, bracket=bool(shape))
 
     def legs(self, monomial: Monomial) -> tuple[list[str], list[str]]:
         """The vectors and the metric that the output is made of."""
-        part, way = way_of(self.formula, monomial.term)
-        raised = "^{-1}" if self.style.latex else "⁻¹"
-        metric = [f"A{raised}" if b < part.up else "A" if a >= part.up else "I" for a, b in way.rest.pairs]
-        transposed, written = "^{\\top}" if self.style.latex else "ᵀ", []
+        part, way = self.formula.way(monomial.term)
+        raised, transposed = self.style.either("A⁻¹", "A^{-1}"), self.style.either("ᵀ", "^{\\top}")
+        metric = [raised if b < part.up else "A" if a >= part.up else "I" for a, b in way.rest.pairs]
+        written = []
         for position, weights in zip(way.rest.legs, monomial.legs[way.filled :]):
-            vector = self.vector(weights, bracket=True)
-            if part.rank == 2 and position == 1:
-                written.append(vector + transposed + ("A" if position >= part.up else ""))
-            else:
-                written.append(("A" if position >= part.up else "") + vector)
+            vector, lowered = self.vector(weights, bracket=True), "A" * (position >= part.up)
+            row = part.rank == 2 and position == 1
+            written.append(vector + transposed + lowered if row else lowered + vector)
         if way.free is not None:
-            written.insert(len(written) if way.free == (1,) else 0, self._volume(monomial))
+            n, alone = self.formula.symmetry.form.n, all(f.kind == "scalar" for f in monomial.factors)
+            crossed = n == 3 and len(way.free) == 1
+            vectors = [self.vector(weights, bracket=crossed) for weights in monomial.legs[: way.filled]]
+            place = len(written) if way.free == (1,) else 0
+            written.insert(place, volume(part, way, n, vectors, self.style, alone))
         return written, metric
-
-    def _volume(self, monomial: Monomial) -> str:
-        """ε with its vectors."""
-        part, way = way_of(self.formula, monomial.term)
-        n, alone = self.formula.symmetry.form.n, all(f.kind == "scalar" for f in monomial.factors)
-        crossed = n == 3 and len(way.free or ()) == 1
-        vectors = [self.vector(weights, bracket=crossed) for weights in monomial.legs[: way.filled]]
-        return volume(part, way, n, vectors, self.style.latex, alone)
 
     def monomial(self, monomial: Monomial) -> str:
         """A product: scalars, vectors, functions, metric."""
@@ -237,6 +223,34 @@ class Writer:
         return self.style.product([*scalars, *legs, *functions, *metric])
 
 
+def volume(rep: TensorRep, way: Way, n: int, vectors: list[str], style: Style, alone: bool) -> str:
+    """ε with vectors in its slots, and with the metric that raises its free indices.
+
+    ``alone`` is a product that nothing follows, which needs no brackets.
+
+    >>> from gortho.formulas.terms import ways_of
+    >>> rep = TensorRep(1, 0)
+    >>> way = ways_of(rep, 3, False)[-1]
+    >>> volume(rep, way, 3, ["r", "F"], TEXT, True), volume(rep, way, 3, ["r", "F"], LATEX, False)
+    ('r × F', '(r \\\\times F)')
+    """
+    assert way.free is not None
+    if not way.free:
+        return style.either(f"det[{' '.join(vectors)}]", f"\\det[{', '.join(vectors)}]")
+    raised, top = style.either("A⁻¹", "A^{-1}"), style.either("ᵀ", "^{\\top}")
+    up = [position < rep.up for position in way.free]
+    second = way.free == (1,)  # the column of a matrix stands first, and this is its row
+    if n == 3 and len(way.free) == 1:
+        cross = style.either(" × ", " \\times ").join(vectors)
+        cross = cross if alone and up[0] and rep.rank == 1 else f"({cross})"
+        return cross + top + "A" * (not up[0]) if second else "A" * (not up[0]) + cross
+    dots = [style.either("·", "\\cdot")] * len(way.free)
+    text = f"{style.either('ε', chr(92) + 'varepsilon')}({','.join([*vectors, *dots])})"
+    if len(way.free) == 2:
+        return raised * up[0] + text + raised * up[1]
+    return text + top + raised * up[0] if second else raised * up[0] + text
+
+
 def body(formula: Formula, term: Term, style: Style) -> str:
     """A term without its coefficient."""
     if not term.summed:
@@ -244,31 +258,29 @@ def body(formula: Formula, term: Term, style: Style) -> str:
     marks = "i" if term.summed == "each" else "ij"
     writer = Writer(formula, style, marks)
     if writer.fits:
-        run = {"each": ("Σᵢ", r"\sum_{i}"), "pairs": ("Σᵢ﹤ⱼ", r"\sum_{i<j}")}[term.summed][style.latex]
-        return style.product([run, writer.monomial(term.monomials[0])])
+        run = {"each": ("Σᵢ", r"\sum_{i}"), "pairs": ("Σᵢ﹤ⱼ", r"\sum_{i<j}")}[term.summed]
+        return style.product([style.either(*run), writer.monomial(term.monomials[0])])
     plain = Writer(formula, style)
     return f"({' + '.join(plain.monomial(m) for m in term.monomials)})"
 
 
 def _written(formula: Formula, style: Style) -> str:
+    """y = …, or y ≈ … for an approximation."""
     text = ""
     for term in formula.terms:
         c = term.coefficient
         sign = ("-" if c < 0 else "") if not text else (" - " if c < 0 else " + ")
         text += sign + style.product([style.number(abs(c), term.error), body(formula, term, style)])
-    return text or "0"
-
-
-def _holds(formula: Formula) -> bool:
-    return formula.holds or math.isnan(formula.unexplained)
+    holds = formula.holds or math.isnan(formula.unexplained)
+    relation = "=" if holds else style.either("≈", "\\approx")
+    return f"{style.name(formula.target)} {relation} {text or '0'}"
 
 
 def text(formula: Formula) -> str:
     """The formula in one line: "energy = 0.50 m1 ⟨x1,x1⟩ + 0.50 m2 ⟨x2,x2⟩"."""
-    return f"{set_off(formula.target)} {'=' if _holds(formula) else '≈'} {_written(formula, TEXT)}"
+    return _written(formula, TEXT)
 
 
 def latex(formula: Formula) -> str:
     """The formula in LaTeX."""
-    relation = "=" if _holds(formula) else "\\approx"
-    return f"{symbol(formula.target)} {relation} {_written(formula, LATEX)}"
+    return _written(formula, LATEX)

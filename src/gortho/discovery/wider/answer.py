@@ -1,4 +1,7 @@
-"""The answer for a wider symmetry that holds: its numbers in the given coordinates, errors, readings (M15-M17)."""
+"""The answer for a wider symmetry that holds: its numbers in the given coordinates, errors, readings (M15-M17).
+
+Along a direction b the form is undetermined: that part is chosen by convention, and has no error (M16).
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,12 @@ from gortho.discovery.evidence import Evidence
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted
 from gortho.discovery.result import Discovery
+from gortho.discovery.settings import Settings
 from gortho.discovery.spreads import UNDERSTATED, certificate, given_errors
 from gortho.discovery.twins import Comparison
 from gortho.discovery.verdict import Verdict, confidence
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.claims import angles
-from gortho.discovery.wider.conventions import without_open
 from gortho.discovery.wider.search import End
 from gortho.discovery.wider.skew import skew_errors, skew_out
 from gortho.discovery.wider.value import Wider
@@ -31,8 +34,26 @@ from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 from gortho.symmetry import Symmetry
 
+#: Entries and eigenvalues are a convention where so much of them moves along (Ab)(Ab)ᵀ, as a share of its size.
+OPEN = 0.1
+#: How far the form is moved to see that, as a share of it.
+NUDGE = 0.01
 #: Coordinates of an origin below this share of its length are zero.
 ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """What is known before wider symmetries are looked for: samples, discovery, how O(A) did if it was tried."""
+
+    found: Discovery
+    samples: Samples
+    posed: Posed
+    plain: Comparison | None
+    settings: Settings
+    seed: int
+    clock: Clock
+    tolerance: float
 
 
 @dataclass(frozen=True)
@@ -74,17 +95,9 @@ def symmetry_out(posed: Posed, claim: Claim, theta: Tensor) -> Symmetry:
     )
 
 
-def wider_answer(
-    found: Discovery,
-    samples: Samples,
-    posed: Posed,
-    plain: Comparison | None,
-    trial: Trial,
-    readings: tuple[str, ...],
-    seed: int,
-    clock: Clock,
-) -> Discovery:
+def wider_answer(case: Case, trial: Trial, readings: tuple[str, ...] = ()) -> Discovery:
     """The discovery with the symmetry of a trial in place of O(A) of its candidate."""
+    found, samples, posed, plain = case.found, case.samples, case.posed, case.plain
     claim, end, fitted, c = trial.end.claim, trial.end, trial.fitted, trial.comparison
     n, rep, test = samples.n, fitted.network.rep, posed.given.held_out
     symmetry = symmetry_out(posed, claim, end.theta)
@@ -112,7 +125,7 @@ def wider_answer(
         readings,
         () if skew is None else skew_errors(posed.frame, skew, matrices[:, -1], exact),
         _map_errors(posed, matrices[:, claim.forms :], exact) if claim.linked else (),
-        tuple((_nested(of_entries), tuple(of_values.tolist())) for of_entries, of_values in errors),
+        tuple(_nested(*of_form) for of_form in errors),
     )
     return replace(
         found,
@@ -122,7 +135,7 @@ def wider_answer(
         confidence=confidence(trial.evidence, trial.verdict),
         output=repr(rep),
         provenance=provenance(
-            samples, seed, clock, found.provenance.errors, fitted.kind, found.provenance.tolerance
+            samples, case.seed, case.clock, found.provenance.errors, fitted.kind, case.tolerance
         ),
         candidate=candidate,
         entry_errors=entry,
@@ -145,7 +158,9 @@ def _network_out(fitted: Fitted, claim: Claim, posed: Posed, candidate: Quadrati
     sign = -1.0 if claim.odd and float(torch.linalg.det(posed.frame.W)) < 0 else 1.0
     W = posed.frame.W
     if posed.frames:
-        W = torch.stack([_filled(posed.frames[space].W, posed.given.train.n) for space in claim.spaces])
+        n = posed.given.train.n  # shorter vectors are filled up with zeros
+        frames = [posed.frames[space].W for space in claim.spaces]
+        W = torch.stack([torch.block_diag(W, torch.eye(n - len(W), dtype=W.dtype)) for W in frames])
     return InFrame(fitted.network, W, sign * posed.unit, candidate, posed.x_unit)
 
 
@@ -164,8 +179,11 @@ def _form_errors(
     ]
 
 
-def _nested(values: np.ndarray) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(row) for row in values.tolist())
+def _nested(
+    entries: np.ndarray, values: np.ndarray
+) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...]]:
+    """Errors of entries and eigenvalues, as `Wider` keeps them."""
+    return tuple(map(tuple, entries.tolist())), tuple(values.tolist())
 
 
 def _map_errors(posed: Posed, maps: Tensor, exact: bool) -> tuple[float, ...]:
@@ -173,11 +191,6 @@ def _map_errors(posed: Posed, maps: Tensor, exact: bool) -> tuple[float, ...]:
     T = unit_form(posed.frame.inverse @ maps @ posed.frame.W)
     off = torch.linalg.matrix_norm(T[1:] - T[:1]).square().mean(0).sqrt() / posed.frame.n**0.5
     return tuple(((1.0 if exact else UNDERSTATED) * off).tolist()) if len(T) > 1 else ()
-
-
-def _filled(W: Tensor, n: int) -> Tensor:
-    """W for vectors that are filled up with zeros to n components."""
-    return torch.block_diag(W, torch.eye(n - len(W), dtype=W.dtype))
 
 
 def _errors(trial: Trial, posed: Posed) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -192,3 +205,40 @@ def _errors(trial: Trial, posed: Posed) -> tuple[tuple[float, ...], tuple[float,
     )
     moved = posed.x_unit * (c[1:] - c[:1]).square().mean(0).sqrt().flatten()
     return tuple((factor * turned).tolist()), tuple((factor * moved).tolist())
+
+
+# The pencil of forms that a direction leaves open
+
+
+def without_open(symmetry: Symmetry, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Standard errors of entries and eigenvalues of the form, not numbers where directions leave these open."""
+    A, s = symmetry.form.matrix.numpy(), symmetry.directions.numpy()
+    Q, _ = np.linalg.qr((s @ A).T)
+    P, vectors = Q @ Q.T, np.linalg.eigh(A)[1]
+    values = np.sqrt(np.square(np.einsum("ik,jk->kij", vectors, vectors) * entries).sum((1, 2)))
+    # Not by eigenvectors, which mean nothing where eigenvalues are alike.
+    nudge = NUDGE * np.linalg.norm(A, 2)
+    along = np.abs(np.linalg.eigvalsh(A + nudge * P) - np.linalg.eigvalsh(A)) / nudge
+    size = np.sqrt(np.outer(P.diagonal(), P.diagonal()))  # the most that an entry can move
+    return np.where(size > OPEN, np.nan, entries), np.where(along > OPEN, np.nan, values)
+
+
+def with_form_of(found: Discovery, symmetry: Symmetry, convention: str) -> Discovery:
+    """The discovery with another of the forms that its direction leaves open; its group is the same."""
+    assert found.wider is not None and found.candidate is not None and found.network is not None
+    old, new = found.candidate.matrix.numpy(), symmetry.form.matrix.numpy()
+    b = symmetry.directions[0].numpy()
+    across = np.eye(len(b)) - np.outer(b, b)  # b does not see what t changes, up to the gauge
+    scale = np.linalg.norm(across @ new @ across) / np.linalg.norm(across @ old @ across)
+    entries, values = without_open(symmetry, scale * np.nan_to_num(np.array(found.wider.form_errors[0][0])))
+    net = found.network
+    return replace(
+        found,
+        candidate=symmetry.form,
+        entry_errors=entries,
+        eigenvalue_errors=values,
+        network=InFrame(net.net, net.W, float(net.unit), symmetry.form, float(net.x_unit)),
+        wider=replace(
+            found.wider, symmetry=symmetry, form_errors=(_nested(entries, values),), convention=convention
+        ),
+    )

@@ -75,6 +75,9 @@ def claims_for(samples: Samples, asked: Asked) -> list[Claim]:
     n, k, look_for = samples.n, samples.points, asked.look_for
     one, several = len(samples.rep.parts) == 1, k > 1 and not samples.set_like
     told: dict[str, Any] = {"axial": asked.axial, "odd": asked.odd and one}
+    # All ways to tell few vectors apart as two kinds, where these are not given.
+    pairs = [(0, *rest) for rest in product((0, 1), repeat=k - 1) if any(rest)] if k <= MOST_OF_KINDS else []
+    kinds = [asked.spaces] if asked.spaces else pairs
     found = []
     skew = "skew" in look_for and not samples.set_like and not asked.spaces and not any(told.values())
     if skew and several:
@@ -89,13 +92,13 @@ def claims_for(samples: Samples, asked: Asked) -> list[Claim]:
         found.append(Claim("an origin", origin=True, **told))
     if "spaces" in look_for and several:
         found += [
-            Claim(spaces_name(kinds, space), spaces=kinds, output_space=space)
-            for kinds in ([asked.spaces] if asked.spaces else _two_kinds(k))
-            for space in range(max(kinds) + 1)
+            Claim(spaces_name(given, space), spaces=given, output_space=space)
+            for given in kinds
+            for space in range(max(given) + 1)
             if space == 0 or any(part.rank for part in samples.rep.parts)
         ]
     if "spaces" in look_for and several and not any(told.values()):
-        found += _linked(samples, [asked.spaces] if asked.spaces else _two_kinds(k))
+        found += _linked(samples, kinds)
     if "direction" in look_for:
         counts = {1: "a direction"} | {d: f"{d} directions" for d in range(2, MOST_DIRECTIONS + 1)}
         counts = {d: name for d, name in counts.items() if n - d >= 2}  # else no continuous symmetry is left
@@ -135,11 +138,6 @@ def _linked(samples: Samples, kinds: list[tuple[int, ...]]) -> list[Claim]:
             names = listed([f"x{i + 1}" for i, space in enumerate(spaces) if space])
             found.append(Claim(f"{names} in another frame", spaces=spaces, linked=True))
     return found
-
-
-def _two_kinds(k: int) -> list[tuple[int, ...]]:
-    """All ways to tell k vectors apart as two kinds."""
-    return [(0, *rest) for rest in product((0, 1), repeat=k - 1) if any(rest)] if k <= MOST_OF_KINDS else []
 
 
 def _possible(claim: Claim, samples: Samples) -> bool:

@@ -8,8 +8,10 @@ terms.
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -18,6 +20,7 @@ from gortho.discovery.design import Design
 from gortho.discovery.family import (
     Family,
     Inputs,
+    _depends_on_form,
     differences,
     lift_of,
     metric_of,
@@ -25,7 +28,9 @@ from gortho.discovery.family import (
     set_products,
     tensor_basis,
 )
+from gortho.discovery.projection import LARGEST_SHAKE, Projection, Solve
 from gortho.discovery.wider.claim import Claim
+from gortho.discovery.wider.skew import hermitian
 from gortho.nn.features import features_for, weight_shape
 from gortho.nn.tuples import SOFT, TupleFeatures
 from gortho.samples.values import Samples
@@ -35,6 +40,10 @@ from gortho.volume import Volumes, odd_products
 
 #: Numbers to be worked on at once, at most.
 AT_ONCE = 4_000_000
+#: Changes of θ are dependent below this share of the largest singular value.
+LOOSE = 1e-9
+#: Predictions do not change along θ below this one.
+FLAT = 1e-7
 
 
 class WideFamily(Family):
@@ -147,14 +156,13 @@ class WideFamily(Family):
         assert isinstance(self.features, TupleFeatures)
         gram, weights = self.gram(theta, inputs), torch.cat(self.weights(coefficients))
         slopes = self.features.slopes(gram, inputs.point, inputs.sample, units, weights)
-        if self.plain:
-            return self._through_gram(theta, slopes, inputs) @ tangents.mT
-        slopes = torch.einsum("zlc,zlij->zcij", self._legs(theta, inputs), slopes)
-        c = self.features(gram, inputs.point, inputs.sample, units) @ weights.mT
+        if not self.plain:
+            slopes = torch.einsum("zlc,zlij->zcij", self._legs(theta, inputs), slopes)
         through_gram = self._through_gram(theta, slopes, inputs) @ tangents.mT
-        return (
-            through_gram + self._legs_along(theta, tangents, inputs, c) if self._legs_move else through_gram
-        )
+        if self.plain or not self._legs_move:
+            return through_gram
+        c = self.features(gram, inputs.point, inputs.sample, units) @ weights.mT
+        return through_gram + self._legs_along(theta, tangents, inputs, c)
 
     def _legs_along(self, theta: Tensor, tangents: Tensor, inputs: Inputs, c: Tensor) -> Tensor:
         """Derivatives along tangents of what outputs are made of, times c ``(N, products)``."""
@@ -176,12 +184,7 @@ class WideFamily(Family):
         """Whether what outputs are made of depends on θ."""
         claim = self.claim
         more = claim.directions or claim.origin or claim.unitary or claim.linked
-        return bool(more) or self.basis.handed or self._metric_enters
-
-    @property
-    def _metric_enters(self) -> bool:
-        """Whether outputs are made of more than the vectors themselves."""
-        return any(part.down or part.rank > 1 for part in self.rep.parts)
+        return bool(more) or self.basis.handed or _depends_on_form(self.rep)
 
     def _through_gram(self, theta: Tensor, slopes: Tensor, inputs: Inputs) -> Tensor:
         """Derivatives by the entries of θ ``(N, components, ·)`` from those by inner products."""
@@ -216,7 +219,7 @@ class WideFamily(Family):
         """Every product of vectors, metric and volume that an output may have ``(N, products, components)``."""
         basis, lowered = self.basis, X @ A
         metric, blocks = Metric(A, A), []
-        if basis.handed or self._metric_enters:
+        if basis.handed or _depends_on_form(self.rep):
             fixed = fixed or Fixed.of(A)
             metric = metric_of(A, fixed.lift)
             volumes, factor = fixed.volumes(A, X)
@@ -249,3 +252,57 @@ class Fixed:
         return Volumes(X, torch.eye(len(A), dtype=X.dtype), raised), self.parity * torch.linalg.det(
             B
         ).abs().sqrt()
+
+
+class WideProjection(Projection):
+    """Samples, a claim and its family: what θ is fitted to, as a form alone is by `Projection`."""
+
+    family: WideFamily
+
+    def __init__(
+        self,
+        samples: Samples,
+        claim: Claim,
+        columns: int,
+        seed: int = 0,
+        soft: float = SOFT,
+        degree: int | None = None,
+    ):
+        family = WideFamily(samples, claim, columns, seed, soft, degree)
+        super().__init__(samples, columns, samples.weights, seed, soft, degree, family)
+        self.claim, self.n = claim, samples.n
+        self.directions = claim.tangents(samples.n)
+        self.unknowns = len(self.directions)
+
+    def gauged(self, A: Tensor) -> Tensor:
+        return self.claim.gauged(A, self.n)
+
+    def solve(self, A: Tensor) -> Solve:
+        """As for a form alone; where no group is left of a form and a skew one, nothing is explained."""
+        at = super().solve(A)
+        if self.claim.unitary and not hermitian(*self.claim.split(A, self.n)[0]):
+            return replace(at, criterion=math.inf)
+        return at
+
+    def shaken(self, at: Solve, times: float, generator: torch.Generator) -> Tensor:
+        """θ at random around this one, in every direction that makes a difference to the claim.
+
+        Where one makes none to the predictions, not even for a law that is met exactly, θ goes far.
+        """
+        view = copy.copy(self)
+        loose = self.claim.loose(at.A, self.n) @ self.directions.mT
+        _, sigma, V = torch.linalg.svd(loose)
+        view.directions = V[int((sigma > LOOSE * sigma[0]).sum()) :] @ self.directions
+        start = Projection.shaken(view, at, times, generator)
+        if self.claim.skew or self.claim.unitary:  # forms that have to be compatible leave directions empty
+            return start
+        _, sigma, V = torch.linalg.svd(view.jacobian(at)[0], full_matrices=False)
+        flat = V[sigma <= FLAT * sigma[0]] @ view.directions
+        noise = torch.randn(len(flat), dtype=start.dtype, generator=generator)
+        return self.gauged(start + LARGEST_SHAKE * noise @ flat)
+
+    def jacobian(self, at: Solve, projected: bool = True) -> tuple[Tensor, Tensor]:
+        """The projected Jacobian along the tangents of θ."""
+        J = self.family.along(at.A, self.directions, self.inputs, at.units, at.coefficients)
+        J = (J * self.root[:, None, None]).flatten(0, 1)
+        return at.rest(J) if projected else J, self.directions

@@ -28,7 +28,7 @@ from gortho.discovery.predictor import (
 from gortho.discovery.projection import LEAST_DAMPING
 from gortho.discovery.twins import Comparison, Given, _model, _side, corrected_by, measured
 from gortho.discovery.wider.claim import Claim
-from gortho.discovery.wider.projection import WideProjection
+from gortho.discovery.wider.family import WideProjection
 from gortho.discovery.wider.search import End, polynomials
 from gortho.nn.invariants import packed
 from gortho.samples.values import Samples

@@ -26,7 +26,7 @@ from gortho.discovery.projection import LEAST_DAMPING, Solve
 from gortho.discovery.refits import REFIT_STEPS
 from gortho.discovery.search import NEAR_BEST
 from gortho.discovery.wider.claim import Claim
-from gortho.discovery.wider.projection import WideProjection
+from gortho.discovery.wider.family import WideProjection
 from gortho.discovery.wider.starts import forms_of_space, starts_for
 from gortho.samples.values import Samples
 
@@ -129,30 +129,30 @@ def _space_by_space(ends: Ends, train: Samples, claim: Claim, refined: int, seed
             other[space] = A
             signs = int(torch.linalg.eigvalsh(A).sign().sum().abs())
             groups.setdefault(signs, []).append(view.solve(view.gauged(claim.join(other))))
-        best = [
-            at
-            for signs, group in groups.items()
-            for at in sorted(group, key=lambda at: at.criterion)[: 1 if signs == d else refined]
-        ]
-        solves += [view.refine(at.A, steps) for at in best]
+        for signs, group in groups.items():
+            best = sorted(group, key=lambda at: at.criterion)[: 1 if signs == d else refined]
+            solves += [view.refine(at.A, steps) for at in best]
         solves = sorted(solves, key=lambda at: at.criterion)[:keep]
     return [(at.criterion, at.A) for at in solves]
 
 
 def _polynomial_look(claim: Claim, train: Samples, starts: list[Tensor], seed: int) -> Ends:
     """Where polynomials of the invariants are the law itself, to rounding; else nothing."""
-    components = train.rep.size(train.n)
     for degree in (2, 1):
-        columns = WideProjection(train.rows(slice(0, 4)), claim, 0, seed, degree=degree).family.columns
-        rows = -(-max(SCAN.rows, ROWS_FOR_UNKNOWN * columns) // components)
+        columns = _polynomial(claim, train.rows(slice(0, 4)), degree, seed).family.columns
+        rows = -(-max(SCAN.rows, ROWS_FOR_UNKNOWN * columns) // train.rep.size(train.n))
         if columns > POLYNOMIAL_COLUMNS or rows > len(train):
             continue
-        view = WideProjection(train.rows(slice(0, rows)), claim, 0, seed, degree=degree)
+        view = _polynomial(claim, train.rows(slice(0, rows)), degree, seed)
         best = sorted(starts, key=lambda theta: view.solve(view.gauged(theta)).criterion)[:POLYNOMIAL_STARTS]
-        ends = [view.refine(theta, POLYNOMIAL_STEPS) for theta in best]
-        at = min(ends, key=lambda at: at.criterion)
+        at = min((view.refine(theta, POLYNOMIAL_STEPS) for theta in best), key=lambda at: at.criterion)
         return [(at.criterion, at.A)] if at.criterion < NEARLY_EXACT else []
     return []
+
+
+def _polynomial(claim: Claim, samples: Samples, degree: int, seed: int) -> WideProjection:
+    """Samples and the polynomials of the invariants up to a degree."""
+    return WideProjection(samples, claim, 0, seed, degree=degree)
 
 
 def last_look(claim: Claim, train: Samples, validation: Samples, ends: Ends, seed: int) -> End:
@@ -196,7 +196,7 @@ def polynomials(train: Samples, claim: Claim, seed: int) -> list[WideProjection]
     """Polynomials of the invariants, of the degrees that the samples allow."""
     found: list[WideProjection] = []
     for degree in range(3):
-        view = WideProjection(train, claim, 0, seed, degree=degree)
+        view = _polynomial(claim, train, degree, seed)
         columns = view.family.columns
         if columns > POLYNOMIAL_COLUMNS or view.y.numel() < 2 * columns:
             break
@@ -233,7 +233,7 @@ def refitted(end: End, samples: Samples, count: int, seed: int, clock: Clock) ->
         if end.degree is None:
             view = projection(drawn, end.claim, LAST, number, 0.03)
         else:
-            view = WideProjection(drawn, end.claim, 0, number, degree=end.degree)
+            view = _polynomial(end.claim, drawn, end.degree, number)
         start = view.shaken(view.solve(end.theta), WIDE_SHAKE, generator)
         found.append(view.refine(start, WIDE_STEPS).A)
     return found

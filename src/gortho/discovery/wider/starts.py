@@ -44,7 +44,9 @@ def starts_for(
     if claim.spaces:
         each = [forms_of_space(claim, few, space, OF_SPACE, seed) for space in range(claim.forms)]
         return [claim.join(torch.stack(forms)) for forms in product(*each)]
-    forms = forms_to_try(few, known, seed)
+    # Forms that were found before, the round one, and some of every signature.
+    plain = [*known, torch.eye(n, dtype=torch.float64)]
+    forms = [start.A for start in distinct([Start("plain", A) for A in plain] + white_starts(n, WHITE, seed))]
     if claim.origin:
         found = [claim.join(A, None, c) for A, c in [*_correlated_origins(few), *_sloped_origins(few)]]
         return found + [claim.join(A, None, c) for A in forms for c in _origins(few)]
@@ -111,13 +113,6 @@ def _cross_terms(samples: Samples, first: list[int], second: list[int]) -> list[
                 C = torch.linalg.lstsq(D, values[:, None]).solution[: n * n, 0].reshape(n, n)
                 found.append(C)
     return found
-
-
-def forms_to_try(samples: Samples, known: list[Tensor], seed: int) -> list[Tensor]:
-    """Forms that were found before, the round one, and some of every signature."""
-    n = samples.n
-    starts = [Start("known", A) for A in known] + [Start("round", torch.eye(n, dtype=torch.float64))]
-    return [start.A for start in distinct(starts + white_starts(n, WHITE, seed))]
 
 
 def _covectors(samples: Samples) -> list[Tensor]:

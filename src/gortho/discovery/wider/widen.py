@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -14,38 +13,20 @@ from torch import Tensor
 from gortho.discovery.answer import provenance
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import SIGNIFICANCE
-from gortho.discovery.evidence import Evidence
 from gortho.discovery.find import SEARCH_SAMPLES, VALIDATION_SAMPLES, FoundForm
 from gortho.discovery.looks import NEARLY_EXACT, SAME
 from gortho.discovery.models import paired_p, squared_errors
-from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind, Parts
 from gortho.discovery.result import Discovery
 from gortho.discovery.search import NEAR_BEST
-from gortho.discovery.settings import Settings
 from gortho.discovery.spreads import spread
-from gortho.discovery.twins import Comparison
 from gortho.discovery.verdict import MAX_UNEXPLAINED, Verdict, judge, percent
-from gortho.discovery.wider.answer import Trial, symmetry_out, wider_answer
+from gortho.discovery.wider.answer import Case, Trial, symmetry_out, wider_answer
 from gortho.discovery.wider.claim import Claim
-from gortho.discovery.wider.claims import (
-    Asked,
-    aligned,
-    angles,
-    claims_for,
-    representative,
-)
+from gortho.discovery.wider.claims import Asked, aligned, angles, claims_for, representative
 from gortho.discovery.wider.fit import compare_wide, wide_predictor
 from gortho.discovery.wider.readings import readings_of
-from gortho.discovery.wider.search import (
-    HOPELESS,
-    End,
-    Ends,
-    first_look,
-    last_look,
-    refitted,
-    simplest,
-)
+from gortho.discovery.wider.search import HOPELESS, End, Ends, first_look, last_look, refitted, simplest
 from gortho.discovery.wider.skew import skew_spread
 from gortho.samples.frame import form_distance
 from gortho.samples.values import Samples
@@ -83,67 +64,55 @@ def wanted(found: Discovery, asked: Asked, tolerance: float) -> bool:
     return found.verdict is Verdict.NONE or (found.form is None and (better or e.left_over > MAX_UNEXPLAINED))
 
 
-def widen(
-    found: Discovery,
-    samples: Samples,
-    posed: Posed,
-    form: FoundForm,
-    plain: Comparison,
-    asked: Asked,
-    settings: Settings,
-    seed: int,
-    clock: Clock,
-    tolerance: float,
-    progress: Callable[[float], None],
-) -> Discovery:
+def widen(case: Case, form: FoundForm, asked: Asked, progress: Callable[[float], None]) -> Discovery:
     """The discovery with the simplest wider symmetry that holds; as it was, and a note, where none does."""
+    found, clock, plain = case.found, case.clock, case.plain
+    assert plain is not None
     if clock.budget is not None and clock.total > (1.0 if asked.parity else ROOM) * clock.budget:
         clock.seconds_missing += WIDER * (clock.total + clock.seconds_missing)
         return cut_short(replace(found, notices=(*found.notices, NO_TIME)), clock)
-    parts = posed.weighted(form.search.objective)
+    parts = case.posed.weighted(form.search.objective)
+    court = Court(case, parts)
     ends: list[End] = []
-    trials: list[Trial] = []
-    assert found.evidence is not None
-    test = partial(_trials, before=found.evidence, posed=posed, parts=parts, plain=plain, settings=settings)
     with clock.stage("wider"):
         for claims in _rounds(claims_for(parts.train.rows(slice(0, SEARCH_SAMPLES)), asked), asked, clock):
-            if trials and clock.over():
+            if court.failed and clock.over():
                 break
-            some = _searched(parts, form, claims, plain.free.validation, seed, clock, progress)
-            more, accepted = test(some, trials, seed, clock, tolerance, progress)
+            some = _searched(parts, form, claims, plain.free.validation, case.seed, clock, progress)
+            accepted = court.accepted(some, progress)
             if accepted is not None:
-                told = readings_of(accepted.end, parts, seed)
-                return wider_answer(found, samples, posed, plain, accepted, told, seed, clock)
-            ends, trials = ends + some, trials + more
+                return wider_answer(case, accepted, readings_of(accepted.end, parts, case.seed))
+            ends += some
         over = clock.over()
-    better = [trial for trial in trials if _beats(trial, plain, parts.held_out)]
-    left_open = _left_open(better, tolerance)
+    left_open = next((t for t in court.failed if court.beats(t) and court.explains(t)), None)
     opened = found
     if left_open is not None:  # its law, its errors and its predictor go with its reason
-        opened = wider_answer(found, samples, posed, plain, left_open, (), seed, clock)
+        opened = wider_answer(case, left_open)
         if not left_open.evidence.complete:
-            opened = replace(opened, advice=f"{opened.advice} {clock.enough(len(samples))}")
+            opened = replace(opened, advice=f"{opened.advice} {clock.enough(len(case.samples))}")
     opened = cut_short(opened, clock) if over else opened
     if not ends:
         return opened
-    denied = opened.verdict is Verdict.NONE
-    said = "wider symmetries do not hold either" if denied else "wider symmetries were tried, too"
-    # Those that were tested have a sentence on held-out samples; errors of a search are lower where y is noise.
-    tested = {trial.end.claim.name for trial in trials}
-    rest = [end for end in ends if end.claim.name not in tested]
-    left = ", ".join(f"{end.claim.name} {percent(end.error / parts.validation.variance)}" for end in rest)
-    said += f"; what the search leaves unexplained: {left}" if left else ""
-    reasons = [trial for trial in trials if trial.reason != opened.reason]
     facts = found.provenance
     return replace(
         opened,
-        provenance=provenance(samples, seed, clock, facts.errors, facts.predictor, facts.tolerance),
-        notices=(
-            *opened.notices,
-            said,
-            *(f"{trial.end.claim.name}: {trial.reason.replace(' (see the note)', '')}" for trial in reasons),
-        ),
+        provenance=provenance(case.samples, case.seed, clock, facts.errors, facts.predictor, facts.tolerance),
+        notices=(*opened.notices, *_what_was_tried(opened, ends, court.failed, parts.validation.variance)),
     )
+
+
+def _what_was_tried(found: Discovery, ends: list[End], trials: list[Trial], variance: float) -> Iterator[str]:
+    """Notes on the claims: what their searches leave, and the reasons of those that were tested."""
+    # Those that were tested have a sentence on held-out samples; errors of a search are lower where y is noise.
+    tested = {trial.end.claim.name for trial in trials}
+    rest = [end for end in ends if end.claim.name not in tested]
+    left = ", ".join(f"{end.claim.name} {percent(end.error / variance)}" for end in rest)
+    denied = found.verdict is Verdict.NONE
+    said = "wider symmetries do not hold either" if denied else "wider symmetries were tried, too"
+    yield said + (f"; what the search leaves unexplained: {left}" if left else "")
+    for trial in trials:
+        if trial.reason != found.reason:
+            yield f"{trial.end.claim.name}: {trial.reason.replace(' (see the note)', '')}"
 
 
 def _rounds(claims: list[Claim], asked: Asked, clock: Clock) -> list[list[Claim]]:
@@ -151,37 +120,68 @@ def _rounds(claims: list[Claim], asked: Asked, clock: Clock) -> list[list[Claim]
     return [claims[:1], claims[1:]] if asked.parity and clock.has_budget else [claims]
 
 
-def _trials(
-    ends: list[End],
-    failed: list[Trial],
-    seed: int,
-    clock: Clock,
-    tolerance: float,
-    progress: Callable[[float], None],
-    *,
-    before: Evidence,
-    posed: Posed,
-    parts: Parts,
-    plain: Comparison,
-    settings: Settings,
-) -> tuple[list[Trial], Trial | None]:
-    """The tests of the best ends: those that they failed, and the one that was passed, if one was."""
-    trials: list[Trial] = []
-    limit = FAR_WORSE * plain.free.validation + NEARLY_EXACT * parts.validation.variance
-    for end in [end for end in ends if end.error <= limit][:TESTED]:
-        # A claim that explains everything and is open does not speak against others, as an origin far away, which is
-        # nearly a direction, does not speak against that.
-        refuted = [t for t in (*failed, *trials) if not _explains(t, tolerance)]
-        if (refuted and end.error >= refuted[0].end.error) or ((failed or trials) and clock.over()):
-            continue  # no better than what has failed
-        trial = tried(end, before, posed, parts, plain, settings, seed, clock, tolerance)
-        if _about_zero(trial, parts.train.n):
-            trial = replace(trial, verdict=Verdict.NONE, reason=ABOUT_ZERO)
-        if trial.verdict is Verdict.FOUND and _beats(trial, plain, parts.held_out):
-            return trials, trial
-        trials.append(trial)
-        progress(LOOKED + (1 - LOOKED) * len(trials) / TESTED)
-    return trials, None
+@dataclass
+class Court:
+    """Where claims are tested, one after the other; ``failed`` are the trials that ended without a symmetry."""
+
+    case: Case
+    parts: Parts
+    failed: list[Trial] = field(default_factory=list)
+
+    def accepted(self, ends: list[End], progress: Callable[[float], None]) -> Trial | None:
+        """The test that one of the best ends has passed, if one has."""
+        assert self.case.plain is not None
+        limit = FAR_WORSE * self.case.plain.free.validation + NEARLY_EXACT * self.parts.validation.variance
+        before = len(self.failed)
+        for end in [end for end in ends if end.error <= limit][:TESTED]:
+            # A claim that explains everything and is open does not speak against others, as an origin far away, which
+            # is nearly a direction, does not speak against that.
+            refuted = [trial for trial in self.failed if not self.explains(trial)]
+            if (refuted and end.error >= refuted[0].end.error) or (self.failed and self.case.clock.over()):
+                continue  # no better than what has failed
+            trial = self.tried(end)
+            if _about_zero(trial, self.parts.train.n):
+                trial = replace(trial, verdict=Verdict.NONE, reason=ABOUT_ZERO)
+            if trial.verdict is Verdict.FOUND and self.beats(trial):
+                return trial
+            self.failed.append(trial)
+            progress(LOOKED + (1 - LOOKED) * (len(self.failed) - before) / TESTED)
+        return None
+
+    def explains(self, trial: Trial) -> bool:
+        """Whether it explains all that free models do, but is not pinned down."""
+        broken = trial.evidence.broken
+        return trial.verdict is Verdict.UNDERDETERMINED and (
+            broken is None or broken.gain <= self.case.tolerance
+        )
+
+    def beats(self, trial: Trial) -> bool:
+        """Whether its best twin is better than the best one of O(A) alone, beyond doubt."""
+        assert self.case.plain is not None
+        twins = (trial.comparison.twin, self.case.plain.twin)
+        errors = [squared_errors(twin.held_out, self.parts.held_out) for twin in twins]
+        return paired_p(*errors) < SIGNIFICANCE
+
+    def tried(self, end: End) -> Trial:
+        """Predictor, twins and refits of a claim, and the verdict; no refits where twins rule the claim out."""
+        claim, n, parts, case = end.claim, self.parts.train.n, self.parts, self.case
+        assert case.found.evidence is not None
+        common: dict[str, Any] = {"seed": case.seed, "clock": case.clock}
+        fitted = wide_predictor(end, parts, steps=case.settings.predictor_steps, **common)
+        if fitted.kind is Kind.POLYNOMIAL:  # what is said is what is predicted with
+            moved = claim.of_symmetry(Symmetry.from_json(fitted.options["symmetry"]))
+            end = replace(end, theta=moved, degree=fitted.options["degree"])
+        end = replace(end, theta=representative(claim, claim.gauged(end.theta, n), n))
+        c = compare_wide(end, fitted, parts, case.plain, given=case.posed.measured, **common)
+        evidence = replace(case.found.evidence, zero_directions=0, bent=None, **c.evidence())
+        refits: list[Tensor] = []
+        if evidence.broken is None or evidence.broken.gain <= case.tolerance:
+            whole = claim.of(Samples.cat(parts[:2]).rows(slice(0, SEARCH_SAMPLES)))
+            again = refitted(end, whole, case.settings.refits, **common)
+            refits = [aligned(claim, theta, end.theta, n) for theta in again]
+            evidence = replace(evidence, **_pinned(end, refits, n))
+        symmetry = symmetry_out(case.posed, claim, end.theta)
+        return Trial(end, fitted, c, refits, evidence, *judge(evidence, str(symmetry), case.tolerance))
 
 
 def cut_short(found: Discovery, clock: Clock) -> Discovery:
@@ -195,17 +195,6 @@ def cut_short(found: Discovery, clock: Clock) -> Discovery:
         reason=f"{found.reason} O(A) fails, but the time budget was spent before all other symmetries had been tried.",
         advice=f"Give a larger time budget, of at least {clock.advised} s, or none.",
     )
-
-
-def _left_open(trials: list[Trial], tolerance: float) -> Trial | None:
-    """The first wider symmetry that explains all that free models do, but is not pinned down, if there is one."""
-    return next((trial for trial in trials if _explains(trial, tolerance)), None)
-
-
-def _explains(trial: Trial, tolerance: float) -> bool:
-    """Whether it explains all that free models do, but is not pinned down."""
-    broken = trial.evidence.broken
-    return trial.verdict is Verdict.UNDERDETERMINED and (broken is None or broken.gain <= tolerance)
 
 
 def _searched(
@@ -248,13 +237,13 @@ def _searched(
             break
     if not looks:
         return []
-    best = min(first[0][0] for _, first in looks)
-    looks = [(claim, first) for claim, first in looks if first[0][0] <= HOPELESS * best + NEARLY_EXACT]
-    kept = sorted(looks, key=lambda look: look[1][0][0])[: 1 if clock.over() else CLAIMS]
+    best = min(ends[0][0] for _, ends in looks)
+    limit = HOPELESS * best + NEARLY_EXACT
+    kept = sorted(ends[0][0] for _, ends in looks)[: 1 if clock.over() else CLAIMS]
     ends = [
         last_look(claim, claim.of(train), claim.of(validation), first, seed)
         for claim, first in looks
-        if any(claim is other for other, _ in kept)
+        if first[0][0] <= min(limit, kept[-1])
     ]
     return simplest(ends, validation.variance)
 
@@ -263,36 +252,6 @@ def _handedness_helps(looks: list[tuple[Claim, Ends]], directions: int) -> bool:
     """Whether a law with so many directions is much better with handedness."""
     best = {claim.special: ends[0][0] for claim, ends in looks if claim.directions == directions}
     return True not in best or best[True] <= HELPS * best.get(False, math.inf)
-
-
-def tried(
-    end: End,
-    before: Evidence,
-    posed: Posed,
-    parts: Parts,
-    plain: Comparison | None,
-    settings: Settings,
-    seed: int,
-    clock: Clock,
-    tolerance: float,
-) -> Trial:
-    """Predictor, twins and refits of a claim, and the verdict on them; no refits where twins rule the claim out."""
-    claim, n = end.claim, parts.train.n
-    fitted = wide_predictor(end, parts, steps=settings.predictor_steps, seed=seed, clock=clock)
-    if fitted.kind is Kind.POLYNOMIAL:  # what is said is what is predicted with
-        moved = claim.of_symmetry(Symmetry.from_json(fitted.options["symmetry"]))
-        end = replace(end, theta=moved, degree=fitted.options["degree"])
-    end = replace(end, theta=representative(claim, claim.gauged(end.theta, n), n))
-    c = compare_wide(end, fitted, parts, plain, seed=seed, clock=clock, given=posed.measured)
-    evidence = replace(before, zero_directions=0, bent=None, **c.evidence())
-    refits: list[Tensor] = []
-    if evidence.broken is None or evidence.broken.gain <= tolerance:
-        whole = claim.of(Samples.cat(parts[:2]).rows(slice(0, SEARCH_SAMPLES)))
-        again = refitted(end, whole, settings.refits, seed, clock)
-        refits = [aligned(claim, theta, end.theta, n) for theta in again]
-        evidence = replace(evidence, **_pinned(end, refits, n))
-    symmetry = symmetry_out(posed, claim, end.theta)
-    return Trial(end, fitted, c, refits, evidence, *judge(evidence, str(symmetry), tolerance))
 
 
 def _pinned(end: End, refits: list[Tensor], n: int) -> dict[str, Any]:
@@ -334,9 +293,3 @@ def _about_zero(trial: Trial, n: int) -> bool:
         return False
     origins = torch.stack([claim.split(theta, n)[2] for theta in (trial.end.theta, *trial.refits)])
     return bool((origins[0].abs() <= ORIGIN_ERRORS * origins[1:].std(0)).all())
-
-
-def _beats(trial: Trial, plain: Comparison, held_out: Samples) -> bool:
-    """Whether its best twin is better than the best one of O(A) alone, beyond doubt."""
-    errors = [squared_errors(c.twin.held_out, held_out) for c in (trial.comparison, plain)]
-    return paired_p(*errors) < SIGNIFICANCE
