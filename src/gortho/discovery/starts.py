@@ -8,14 +8,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from gortho.discovery.correlation import (
-    SAMPLES_FOR_EACH,
-    SPLINES,
-    alternate,
-    correlate,
-    invariant_scalars,
-    splines,
-)
+from gortho.discovery.correlation import alternate, correlate, invariant_scalars, splines
 from gortho.discovery.spectral import stabiliser_form, symmetric_basis
 from gortho.groups import haar, random_generator
 from gortho.samples.frame import Frame, unit_form
@@ -59,7 +52,7 @@ def correlation_starts(samples: Samples) -> list[Start]:
         for c in correlate(few.x, s):
             found.append((c.strength * c.share, c.A))
         if few.points > 1:
-            functions = splines(s, max(4, min(SPLINES, len(s) // SAMPLES_FOR_EACH)))
+            functions = splines(s)
             forms = [A for _, A in found[-3:]] + [start.A for start in white_starts(few.n, 4, 0)]
             for A in forms:
                 a = alternate(few.x, functions, A)
