@@ -193,34 +193,25 @@ class Family:
     def jacobian(self, A: Tensor, inputs: Inputs, units: Tensor, coefficients: Tensor) -> Tensor:
         """Derivative of the predictions by the entries of A, ``(N, components, n, n)``, symmetric.
 
-        Features depend on A by the Gram matrix alone, so slopes by its entries serve all entries of A.
+        Features depend on A by the Gram matrix alone, so slopes by its entries serve all entries of A. The part that
+        goes through the metric in the legs is found by central differences.
         """
-        gram, weights = self.gram(A, inputs), self.weights(coefficients)
-        if isinstance(self.features, TupleFeatures):
-            slopes = self.features.slopes(gram, inputs.point, inputs.sample, units, torch.cat(weights))
-            if not self.plain:
-                slopes = torch.einsum("zlc,zlij->zcij", tensor_basis(self.rep, A, inputs.x), slopes)
-        else:
-            slopes = self._slopes_backward(weights, gram, A, inputs, units)
-        x = inputs.vectors
-        J = torch.einsum("zcij,zia,zjb->zcab", slopes, x, x)
+        weights, x = self.weights(coefficients), inputs.vectors
+
+        def combined(gram: Tensor) -> list[Tensor]:
+            return combine(self._evaluated(gram, inputs, units), weights, self.terms)
+
+        def totals(gram: Tensor) -> Tensor:
+            return self._outputs(combined(gram), A, inputs).sum(0)  # samples are independent
+
+        gram = self.gram(A, inputs)
+        slopes = torch.func.jacrev(totals)(gram)
+        J = torch.einsum("czij,zia,zjb->zcab", slopes, x, x)
         if _depends_on_form(self.rep):
-            c = combine(self._evaluated(gram, inputs, units), weights, self.terms)
-            basis = symmetric_basis(self.n)
+            c, basis = combined(gram), symmetric_basis(self.n)
             through_legs = differences(lambda at: self._outputs(c, at, inputs), A, basis)
             J = J + torch.einsum("zcm,mab->zcab", through_legs, basis)
         return (J + J.mT) / 2
-
-    def _slopes_backward(
-        self, weights: list[Tensor], gram: Tensor, A: Tensor, inputs: Inputs, units: Tensor
-    ) -> Tensor:
-        """Slopes of the outputs by the Gram matrix, one backward pass for each component of the output."""
-
-        def totals(gram: Tensor) -> Tensor:
-            c = combine(self._evaluated(gram, inputs, units), weights, self.terms)
-            return self._outputs(c, A, inputs).sum(0)  # samples are independent
-
-        return torch.func.jacrev(totals)(gram).movedim(0, 1)
 
 
 def _median_of_seen(values: Tensor) -> Tensor:
