@@ -237,7 +237,8 @@ class TupleFeatures:
         parts = [torch.ones_like(b[:, :1]), own]
         if self.degree is not None:
             return torch.cat([*parts, own[:, i] * own[:, j]][: 1 + self.degree], 1)
-        q, e = b[:, : self.squares], self._embedded(b)
+        q, m = b[:, : self.squares], self.mixing.shape[1]
+        e = torch.cat([torch.asinh(b[:, :m]), b[:, m:]], 1)  # given scalars as they are
         r = (q.square() + self.soft**2).sqrt()
         if self.poles:
             parts += [r.reciprocal(), q / r.square()]
@@ -258,11 +259,6 @@ class TupleFeatures:
         before = 0 if self.neurons is None else len(self.neurons.phase)
         other.neurons, other.count = neurons, self.count - before + len(neurons.phase)
         return other
-
-    def _embedded(self, b: Tensor) -> Tensor:
-        """asinh of the invariants; given scalars as they are."""
-        m = self.mixing.shape[1]
-        return torch.cat([torch.asinh(b[:, :m]), b[:, m:]], 1)
 
     def slopes(
         self, gram: Tensor, point: Tensor | None, sample: Tensor | None, units: Tensor, weights: Tensor
