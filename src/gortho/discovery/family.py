@@ -205,7 +205,7 @@ class Family:
             return self._outputs(combined(gram), A, inputs).sum(0)  # samples are independent
 
         gram = self.gram(A, inputs)
-        slopes = torch.func.jacrev(totals)(gram)
+        slopes = torch.autograd.functional.jacobian(totals, gram)
         J = torch.einsum("czij,zia,zjb->zcab", slopes, x, x)
         if _depends_on_form(self.rep):
             c, basis = combined(gram), symmetric_basis(self.n)

@@ -268,4 +268,4 @@ class TupleFeatures:
         def totals(gram: Tensor) -> Tensor:
             return (self(gram, point, sample, units) @ weights.mT).sum(0)  # samples are independent
 
-        return torch.func.jacrev(totals)(gram).movedim(0, 1)
+        return torch.autograd.functional.jacobian(totals, gram).movedim(0, 1)
