@@ -176,19 +176,13 @@ class LinearCoefficients(nn.Module):
     def __init__(self, features: TupleFeatures | SetFeatures, shapes: Shapes, points: int):
         super().__init__()
         self.features, self.shapes = features, shapes
-        plain = isinstance(features, TupleFeatures)
-        self.register_buffer("units", torch.ones(features.mixing.shape[1] if plain else features.INVARIANTS))
-        self.weights = nn.ParameterList(
-            nn.Parameter(
-                torch.zeros(
-                    (math.prod(shape), features.count)
-                    if plain
-                    else weight_shape(features, len(shape), points)
-                )
-            )
-            for part in shapes
-            for shape in part
-        )
+        terms = [shape for part in shapes for shape in part]
+        if isinstance(features, TupleFeatures):
+            units, sizes = features.mixing.shape[1], [(math.prod(shape), features.count) for shape in terms]
+        else:
+            units, sizes = features.INVARIANTS, [(features.counts[len(shape)],) for shape in terms]
+        self.register_buffer("units", torch.ones(units))
+        self.weights = nn.ParameterList(nn.Parameter(torch.zeros(size)) for size in sizes)
 
     units: Tensor
 
