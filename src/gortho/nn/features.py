@@ -177,10 +177,12 @@ class LinearCoefficients(nn.Module):
         super().__init__()
         self.features, self.shapes = features, shapes
         terms = [shape for part in shapes for shape in part]
+        sizes: list[tuple[int, ...]]
         if isinstance(features, TupleFeatures):
             units, sizes = features.mixing.shape[1], [(math.prod(shape), features.count) for shape in terms]
         else:
-            units, sizes = features.INVARIANTS, [(features.counts[len(shape)],) for shape in terms]
+            units = features.INVARIANTS
+            sizes = [weight_shape(features, len(shape), points) for shape in terms]
         self.register_buffer("units", torch.ones(units))
         self.weights = nn.ParameterList(nn.Parameter(torch.zeros(size)) for size in sizes)
 
