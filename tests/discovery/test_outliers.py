@@ -7,10 +7,9 @@ from helpers import normal
 
 import gortho
 from gortho import Verdict
-from gortho.discovery.outliers import outliers, with_ruling
+from gortho.discovery.outliers import outliers, scattered, with_ruling
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import exact_law, mean_error, with_validation
-from gortho.discovery.scattered import scattered
 from gortho.objectives import ABSOLUTE, RELATIVE
 from gortho.reps import as_rep
 from gortho.samples.frame import unit_form

@@ -9,9 +9,8 @@ from gortho.discovery.breeding import apart, scan
 from gortho.discovery.clock import Clock
 from gortho.discovery.design import Design
 from gortho.discovery.finish import finished
-from gortho.discovery.likely import likely_forms, scores, white_forms
 from gortho.discovery.looks import usual_error
-from gortho.discovery.starts import Start
+from gortho.discovery.starts import Start, likely_forms, scores, white_forms
 from gortho.nn.process import Chart
 from gortho.reps import as_rep
 from gortho.samples.frame import form_distance, unit_form

@@ -1,4 +1,4 @@
-"""Products of scalars and singular functions of lengths: their slopes, their room, and laws of charges."""
+"""Products of scalars and singular functions of lengths: their room, and laws of charges."""
 
 import pytest
 import torch
@@ -7,18 +7,9 @@ from helpers import normal
 import gortho
 from gortho.discovery.looks import FIRST, SCAN, few_for
 from gortho.discovery.projection import Projection
-from gortho.nn.scaled import SHARE, Scaled
-from gortho.nn.tuples import TupleFeatures
+from gortho.nn.tuples import SHARE, Scaled, TupleFeatures
 from gortho.reps import as_rep
 from gortho.samples.values import Samples
-
-
-def test_slopes_are_those_of_autograd():
-    scaled, b = Scaled(2, 2, 200, 0.3), normal(5, 6)  # squares first, scalars last, others between
-    weights = normal(3, len(scaled), seed=1)
-    b.requires_grad_()
-    each = [torch.autograd.grad((scaled(b) @ w).sum(), b)[0][:, :2] for w in weights]
-    assert torch.allclose(scaled.slopes(b, weights), torch.stack(each, 1), atol=1e-9)
 
 
 def test_without_scalars_or_room_there_are_none():

@@ -10,7 +10,7 @@ from scipy.interpolate import BSpline
 from torch import Tensor
 
 from gortho.discovery.spectral import of_entries
-from gortho.reps import Bilinear, Conjugation, Covector, Form, Vector
+from gortho.reps import Conjugation, Covector, Form, Vector
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 
@@ -36,8 +36,9 @@ class Correlation:
     origin: Tensor | None = None  # where the quadratic with its linear part has its centre
 
 
-def splines(y: Tensor, count: int = SPLINES) -> Tensor:
-    """Smooth functions of y: B-splines of its ranks, ``(N, count)``."""
+def splines(y: Tensor, count: int | None = None) -> Tensor:
+    """Smooth functions of y: B-splines of its ranks, ``(N, count)``, as many as the samples allow by default."""
+    count = max(4, min(SPLINES, len(y) // SAMPLES_FOR_EACH)) if count is None else count
     order = y.argsort()
     ranks = torch.empty_like(y)
     ranks[order] = (torch.arange(len(y), dtype=y.dtype) + 0.5) / len(y)
@@ -88,16 +89,14 @@ class Moments:
         m = self.points * self.n
         size = m * (m + 1) // 2 + m
         S = self.total[1:, 1:] - self.total[1:, :1] * self.total[:1, 1:] / self.total[0, 0]
-        left, right = _root_inverse(S[:size, :size]), _root_inverse(S[size:, size:])
-        U, strength, _ = torch.linalg.svd(left.mT @ S[:size, size:] @ right, full_matrices=False)
+        combinations, strengths = _canonical(S[:size, :size], S[:size, size:], S[size:, size:])
         found = []
-        for k in range(min(DIRECTIONS, len(strength))):
-            v, linear = (left @ U[:, k]).split([size - m, m])
-            M = of_entries(v, m)
+        for v, strength in list(zip(combinations.unbind(1), strengths.tolist()))[:DIRECTIONS]:
+            quadratic, linear = v.split([size - m, m])
+            M = of_entries(quadratic, m)
             A, share = nearest_kronecker(M, self.points)
             if float(torch.linalg.matrix_norm(A)) > 0:
-                centre = _centre(M, linear, self.points)
-                found.append(Correlation(unit_form(A), float(strength[k]), share, centre))
+                found.append(Correlation(unit_form(A), strength, share, _centre(M, linear, self.points)))
         return found
 
 
@@ -105,6 +104,13 @@ def _centre(M: Tensor, linear: Tensor, points: int) -> Tensor:
     """The c, alike for all vectors, at which zᵀMz + bᵀz is nearest to (z - c)ᵀM(z - c) + constant: 2Mc = -b."""
     n = len(M) // points
     return torch.linalg.lstsq(2 * M.unflatten(1, (points, n)).sum(1), -linear[:, None]).solution[:, 0]
+
+
+def _canonical(FF: Tensor, FH: Tensor, HH: Tensor) -> tuple[Tensor, Tensor]:
+    """Combinations of F that correlate best with such of H, as columns, and how strongly; from FᵀF, FᵀH and HᵀH."""
+    left, right = _root_inverse(FF), _root_inverse(HH)
+    U, strengths, _ = torch.linalg.svd(left.mT @ FH @ right, full_matrices=False)
+    return left @ U, strengths
 
 
 def _root_inverse(S: Tensor) -> Tensor:
@@ -127,9 +133,7 @@ def nearest_kronecker(M: Tensor, points: int) -> tuple[Tensor, float]:
 def strongest(F: Tensor, functions: Tensor) -> Tensor:
     """The combination of columns ``F (N, m)`` that correlates best with functions of y, as coefficients ``(m,)``."""
     F, H = (M - M.mean(0) for M in (F, functions))
-    left, right = _root_inverse(F.mT @ F), _root_inverse(H.mT @ H)
-    U, _, _ = torch.linalg.svd(left.mT @ (F.mT @ H) @ right, full_matrices=False)
-    return left @ U[:, 0]
+    return _canonical(F.mT @ F, F.mT @ H, H.mT @ H)[0][:, 0]
 
 
 def correlate(z: Tensor, y: Tensor) -> list[Correlation]:
@@ -138,7 +142,7 @@ def correlate(z: Tensor, y: Tensor) -> list[Correlation]:
     m = k * n
     if SAMPLES_FOR_MONOMIAL * (m * (m + 1) // 2 + m) > N:
         return []
-    return Moments.of(z, splines(y, max(4, min(SPLINES, N // SAMPLES_FOR_EACH)))).correlations()
+    return Moments.of(z, splines(y)).correlations()
 
 
 def alternate(z: Tensor, functions: Tensor, A: Tensor) -> Correlation:
@@ -154,18 +158,14 @@ def alternate(z: Tensor, functions: Tensor, A: Tensor) -> Correlation:
         F = F * weight[:, None]
         return F - one @ (one.mT @ F)
 
-    H = centred(functions)
-    right = _root_inverse(H.mT @ H)
-    i, j = torch.triu_indices(k, k)
-    a, b = torch.triu_indices(n, n)
-    strength = 0.0
-
     def best(F: Tensor) -> tuple[Tensor, float]:
         F = centred(F)
-        left = _root_inverse(F.mT @ F)
-        U, sigma, _ = torch.linalg.svd(left.mT @ (F.mT @ H) @ right, full_matrices=False)
-        return left @ U[:, 0], float(sigma[0])
+        combinations, strengths = _canonical(F.mT @ F, F.mT @ H, H.mT @ H)
+        return combinations[:, 0], float(strengths[0])
 
+    H, strength = centred(functions), 0.0
+    i, j = torch.triu_indices(k, k)
+    a, b = torch.triu_indices(n, n)
     for _ in range(TURNS):
         c, _ = best((z @ A @ z.mT)[:, i, j])
         M = torch.einsum("zia,ij,zjb->zab", z, of_entries(c, k), z)
@@ -207,13 +207,7 @@ def scalar_values(samples: Samples) -> Tensor:
         elif part == Covector():
             found.append((x @ v[:, :, None])[:, :, 0])
         elif part == Conjugation():
-            found.append(
-                torch.stack([v.diagonal(dim1=1, dim2=2).sum(1), (v @ v).diagonal(dim1=1, dim2=2).sum(1)], 1)
-            )
+            found.append(torch.stack([M.diagonal(dim1=1, dim2=2).sum(1) for M in (v, v @ v)], 1))
         elif part == Form():
             found.append((x @ v @ x.mT).flatten(1))
-        elif part == Bilinear() and k == 1:
-            continue
-    if not found:
-        return x.new_zeros(len(x), 0)
-    return torch.cat(found, 1)
+    return torch.cat(found, 1) if found else x.new_zeros(len(x), 0)

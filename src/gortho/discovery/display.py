@@ -36,7 +36,8 @@ def short(found: Any) -> str:
     return f"<Discovery {found.verdict.name}: {what}{sure}, {p.samples} samples in {p.n} dimensions>"
 
 
-def _half(found: Any) -> np.ndarray | None:
+def half_widths(found: Any) -> np.ndarray | None:
+    """Those of the intervals of the entries of A ``(n, n)``, if there are any."""
     return None if found.entry_errors is None else found.interval_factor * found.entry_errors
 
 
@@ -86,7 +87,7 @@ def _forms(found: Any) -> list[tuple[str, QuadraticForm, np.ndarray | None]]:
     if found.candidate is None:
         return []
     if found.wider is None or not found.wider.symmetry.apart:
-        return [("q(x)", found.candidate, _half(found))]
+        return [("q(x)", found.candidate, half_widths(found))]
     forms, half = found.wider.symmetry.forms, found.wider.half_widths
     return [
         (f"q_{{{place + 1}}}(x)", form, half(place, found.interval_factor))
@@ -152,7 +153,7 @@ def sympy_law(found: Any, digits: int | None = None, of: str | None = None) -> A
         return sympy.Float(value) if digits is None else sympy.Float(value, digits)
 
     if found.candidate is not None:
-        parts = [number(value) * x[i] * x[j] for i, j, value in found.candidate.terms(_half(found))]
+        parts = [number(value) * x[i] * x[j] for i, j, value in found.candidate.terms(half_widths(found))]
     else:
         terms = found.skew.terms(_skew_half(found))
         parts = [number(value) * (x[i] * y[j] - x[j] * y[i]) for i, j, value in terms]
@@ -170,7 +171,7 @@ def as_html(found: Any) -> str:
         told = [first, *where(found), *more]
         rows.append("<p>formula: " + "<br>".join(map(html.escape, told)) + "</p>")
     if found.candidate is not None:
-        rows.append(_matrix("A", found.candidate.matrix.numpy(), _half(found), found.names))
+        rows.append(_matrix("A", found.candidate.matrix.numpy(), half_widths(found), found.names))
     if found.skew is not None:
         rows.append(_matrix("ω", found.skew.matrix.numpy(), _skew_half(found), found.names))
     if found.wider is not None:

@@ -42,19 +42,14 @@ def export(found: Any, net: InFrame, path: Path) -> Path:
     """Write a predictor to ``.pt2`` or ``.onnx``; any batch size works there. Of classes, it gives probabilities."""
     if path.suffix not in SUFFIXES:
         raise ValueError(f"{path.name}: choose the suffix .pt2 (torch.export) or .onnx")
-    example: list[Tensor] = [torch.randn(4, net.points, net.n, dtype=torch.float64)]
-    names = ["x"]
+    example = {"x": torch.randn(4, net.points, net.n, dtype=torch.float64)}
     if net.point_scalars:
-        example.append(torch.randn(4, net.points, net.point_scalars, dtype=torch.float64))
-        names.append("point_scalars")
+        example["point_scalars"] = torch.randn(4, net.points, net.point_scalars, dtype=torch.float64)
     if net.sample_scalars:
-        example.append(torch.randn(4, net.sample_scalars, dtype=torch.float64))
-        names.append("sample_scalars")
+        example["sample_scalars"] = torch.randn(4, net.sample_scalars, dtype=torch.float64)
     size = torch.export.Dim("batch", min=1)
     model = Probabilities(net, found.least_probability) if found.classes else net
-    program = torch.export.export(
-        model, (), dict(zip(names, example)), dynamic_shapes={name: {0: size} for name in names}
-    )
+    program = torch.export.export(model, (), example, dynamic_shapes={name: {0: size} for name in example})
     if path.suffix == ".pt2":
         torch.export.save(program, path)
     else:

@@ -102,7 +102,8 @@ class Family:
     ):
         self.rep, self.n, self.points = samples.rep, samples.n, samples.points
         self.plain = self.rep == Scalar()
-        self.legs = [len(term.legs) for part in self.rep.parts for term in part.terms()]
+        self.terms = [(self.points,) * len(term.legs) for part in self.rep.parts for term in part.terms()]
+        self.legs = [len(shape) for shape in self.terms]
         counts = samples.network_options()
         point, sample = counts["point_scalars"], counts["sample_scalars"]
         sizes = (self.points, point, sample, samples.set_like)
@@ -192,68 +193,25 @@ class Family:
     def jacobian(self, A: Tensor, inputs: Inputs, units: Tensor, coefficients: Tensor) -> Tensor:
         """Derivative of the predictions by the entries of A, ``(N, components, n, n)``, symmetric.
 
-        Features depend on A by the Gram matrix alone, so slopes by its entries serve all entries of A.
+        Features depend on A by the Gram matrix alone, so slopes by its entries serve all entries of A. The part that
+        goes through the metric in the legs is found by central differences.
         """
-        gram, weights = self.gram(A, inputs), self.weights(coefficients)
-        if isinstance(self.features, TupleFeatures):
-            slopes = self.features.slopes(gram, inputs.point, inputs.sample, units, torch.cat(weights))
-            if not self.plain:
-                slopes = torch.einsum("zlc,zlij->zcij", tensor_basis(self.rep, A, inputs.x), slopes)
-        else:
-            slopes = self._slopes_backward(weights, gram, A, inputs, units)
-        x = inputs.vectors
-        J = torch.einsum("zcij,zia,zjb->zcab", slopes, x, x)
+        weights, x = self.weights(coefficients), inputs.vectors
+
+        def combined(gram: Tensor) -> list[Tensor]:
+            return combine(self._evaluated(gram, inputs, units), weights, self.terms)
+
+        def totals(gram: Tensor) -> Tensor:
+            return self._outputs(combined(gram), A, inputs).sum(0)  # samples are independent
+
+        gram = self.gram(A, inputs)
+        slopes = torch.autograd.functional.jacobian(totals, gram)
+        J = torch.einsum("czij,zia,zjb->zcab", slopes, x, x)
         if _depends_on_form(self.rep):
-            c = combine(self._evaluated(gram, inputs, units), weights, self.legs, self.points)
-            J = J + self._through_legs(c, A, inputs)
+            c, basis = combined(gram), symmetric_basis(self.n)
+            through_legs = differences(lambda at: self._outputs(c, at, inputs), A, basis)
+            J = J + torch.einsum("zcm,mab->zcab", through_legs, basis)
         return (J + J.mT) / 2
-
-    def _slopes_backward(
-        self, weights: list[Tensor], gram: Tensor, A: Tensor, inputs: Inputs, units: Tensor
-    ) -> Tensor:
-        """Slopes of the outputs by the Gram matrix, one backward pass for each component of the output."""
-        with torch.enable_grad():
-            gram = gram.detach().requires_grad_()
-            c = combine(self._evaluated(gram, inputs, units), weights, self.legs, self.points)
-            p = self._outputs(c, A, inputs)
-            each = [torch.autograd.grad(p[:, k].sum(), gram, retain_graph=True)[0] for k in range(p.shape[1])]
-        return torch.stack(each, 1)
-
-    def _through_legs(self, c: list[Tensor], A: Tensor, inputs: Inputs) -> Tensor:
-        """The part of the derivative that goes through the metric in the legs, by central differences."""
-        x, given = inputs.vectors, iter(c)
-        raised = [
-            (part, term, _contracted(next(given), x, len(term.legs)))
-            for part in self.rep.parts
-            for term in part.terms()
-        ]
-        sizes = {part: part.size(self.n) for part in self.rep.parts}
-        offsets, at = [], 0
-        for part in self.rep.parts:
-            offsets += [at] * len(part.terms())
-            at += sizes[part]
-
-        def outputs(A: Tensor) -> Tensor:
-            metric, total = metric_of(A), x.new_zeros(len(x), at)
-            for (part, term, value), offset in zip(raised, offsets):
-                lowered = [axis for axis, position in enumerate(term.legs) if position >= part.up]
-                if not lowered and not term.pairs:
-                    continue
-                for axis in lowered:
-                    value = (value.movedim(1 + axis, -1) @ A).movedim(-1, 1 + axis)
-                value = part.with_pairs(term, value, metric).reshape(len(x), -1)
-                total[:, offset : offset + sizes[part]] += value
-            return total
-
-        directions = symmetric_basis(self.n)
-        return torch.einsum("zcm,mab->zcab", differences(outputs, A, directions), directions)
-
-
-def _contracted(c: Tensor, x: Tensor, legs: int) -> Tensor:
-    """Σ c_i… x_i ⊗ …, ``(N, n, …)`` of coefficients ``(N, k, …)``."""
-    for _ in range(legs):
-        c = torch.einsum("zi...,zia->z...a", c, x)
-    return c
 
 
 def _median_of_seen(values: Tensor) -> Tensor:

@@ -4,8 +4,12 @@ The search is robust against them, but predictors and twins are not, and a few g
 variance that errors are compared with. Outliers are few. They are far from a robust fit, by the errors of the others
 and by the spread of y, and their y is beyond that of all others. They are not concentrated in one region: samples far
 from every fit in one place, such as near a pole or where a symmetry is broken, are not outliers. If a short polynomial
-is the law of all others to many digits, a sample off it is an outlier whatever its y, as after a wrong digit in x. Laws
-without O(A) are left to a polynomial of the coordinates (`scattered`).
+is the law of all others to many digits, a sample off it is an outlier whatever its y, as after a wrong digit in x.
+
+If a law is handed, or has a direction or an origin, a fit of one form cannot show which samples are wrong. A polynomial
+of all coordinates assumes no symmetry. It is only used if it leaves normal errors for all other samples, since the tail
+of a law that it misses, such as a pole, is not an outlier; and only for samples among the others, since it means
+nothing beyond them.
 """
 
 from __future__ import annotations
@@ -25,10 +29,10 @@ from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import LAW, POLYNOMIAL_STEPS, Parts
 from gortho.discovery.projection import LEAST_DAMPING, Projection, Solve
 from gortho.discovery.result import Discovery
-from gortho.discovery.scattered import MEDIAN, deviations, scattered
 from gortho.discovery.verdict import Verdict, percent
 from gortho.nn.tuples import SOFT
 from gortho.objectives import ABSOLUTE, Objective
+from gortho.objectives.learners import monomials_of
 from gortho.samples.errors import numbered
 from gortho.samples.values import Samples
 
@@ -41,8 +45,9 @@ GROSS, LARGE = 6.0, 3.0
 GOOD = 0.5
 #: More than this share of the samples are no outliers: the fit is wrong, or errors have heavy tails.
 MOST = 0.1
-#: Samples beyond this many median errors of a fit count less and less in the next; and rounds of it.
-TAMED, ROUNDS = 4.0, 10
+#: Samples beyond this many median errors of a fit count less and less in the next; and rounds of it, by a form and by a
+#: polynomial of the coordinates.
+TAMED, ROUNDS, POLYNOMIAL_ROUNDS = 4.0, 10, 12
 #: Quantiles of y that bound its usual values, of this many samples at most.
 USUAL, MANY = (0.02, 0.98), 100_000
 #: Off a polynomial that is the law of the others are samples with squared errors above this share of the spread of y.
@@ -55,6 +60,27 @@ NEIGHBOURS, BY_CHANCE = 10, 3e-3
 FEW_RULE, RULING = 0.005, 0.9
 #: Searches after which more outliers are looked for.
 SEARCHES = 3
+#: The largest error that a polynomial of the coordinates leaves, in sigmas by their median: normal ones, by which noise
+#: may vary a little; and the least of an outlier.
+NORMAL, OUTLYING = 8.0, 25.0
+#: Its errors below this share of the spread of y are rounding.
+ROUNDING = 1e-6
+#: A polynomial whose typical error is above this share of the spread of y does not tell.
+CLOSE = 0.2
+#: Samples for each of its monomials, and the share of them that may be outliers by it, at most.
+ROWS_FOR_MONOMIAL, MOST_SCATTERED = 8, 0.02
+#: Its degree, its monomials, and samples that it is fitted to, at most: more take longer and tell no more.
+DEGREES, MONOMIALS, ROWS = 3, 150, 5_000
+#: A sample is among the others where its leverage is not beyond this quantile of theirs.
+AMONG = 0.9
+#: The median size of a normal number: noise of vectors may be along one of their components, so all count as numbers.
+MEDIAN = 0.6745
+
+
+def deviations(samples: Samples) -> Tensor:
+    """Squared distances of the targets from their median, by the weights of the samples."""
+    y = samples.y.double().reshape(len(samples), -1)
+    return (y - y.median(0).values).square().sum(1) * samples.each_weight
 
 
 def outliers(parts: Parts, A: Tensor, objective: Objective, seed: int) -> Tensor:
@@ -118,6 +144,38 @@ def _off_the_law(samples: Samples, seen: int, A: Tensor, seed: int) -> np.ndarra
                 break
             before = typical
     return None
+
+
+def scattered(samples: Samples, seen: int) -> Tensor:
+    """Which samples are off a polynomial that explains all others, by a fit to the first ones: a mask."""
+    X, y = coordinates(samples), samples.y.double().reshape(len(samples), -1)
+    root, spread = samples.each_weight.double().sqrt()[:, None], deviations(samples)
+    seen = min(seen, ROWS)
+    for degree in range(1, DEGREES + 1):
+        count = math.comb(X.shape[1] + degree, degree)
+        if ROWS_FOR_MONOMIAL * count > seen or count > MONOMIALS:
+            break
+        D = monomials_of(X[:seen], count, degree)(X) * root
+        squares, leverage = _robust(D, y * root, spread, seen)
+        typical = max(float(squares[:seen].median()), ROUNDING**2 * float(spread.median())) / MEDIAN**2
+        among = leverage <= torch.quantile(leverage[:seen], AMONG)
+        off = among & (squares > OUTLYING**2 * typical)
+        if not bool(off.any()) or float(off.double().mean()) > MOST_SCATTERED:
+            continue
+        normal = float(squares[among & ~off].max()) <= NORMAL**2 * typical
+        if normal and typical < CLOSE**2 * float(spread.median()) / MEDIAN**2:
+            return off
+    return torch.zeros(len(y), dtype=torch.bool)
+
+
+def _robust(D: Tensor, y: Tensor, squares: Tensor, seen: int) -> tuple[Tensor, Tensor]:
+    """Squared errors of a fit to the first samples in which those far off count next to nothing; and leverages."""
+    for _ in range(POLYNOMIAL_ROUNDS):
+        root = _tamed(squares[:seen]).sqrt()
+        Q, R = torch.linalg.qr(D[:seen] * root[:, None])
+        inverse = torch.linalg.pinv(R)  # columns may be constant
+        squares = (y - D @ (inverse @ (Q.mT @ (y[:seen] * root[:, None])))).square().sum(1)
+    return squares, (D @ inverse).square().sum(1)
 
 
 def _tamed(squares: Tensor) -> Tensor:

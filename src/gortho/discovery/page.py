@@ -72,11 +72,6 @@ def _kept(found: Discovery) -> str:
     return " and ".join(kept + ["the direction" + "s" * (directions > 1)] * bool(directions))
 
 
-def _output(found: Discovery) -> str:
-    """The kind of output as it was asked for: classes are fitted as scalars, one for each."""
-    return f"class: {', '.join(map(str, found.classes))}" if found.classes else found.output
-
-
 def report_data(found: Discovery) -> ReportData:
     """Everything the page shows."""
     form, e, symmetry = found.candidate, found.evidence, found.symmetry
@@ -109,7 +104,8 @@ def report_data(found: Discovery) -> ReportData:
         eigenvalues_low=values_low,
         eigenvalues_high=values_high,
         generators=_generators(found),
-        output=_output(found),
+        # Classes are fitted as scalars, one for each; this is what was asked for.
+        output=f"class: {', '.join(map(str, found.classes))}" if found.classes else found.output,
         true=None if found.held_out is None else found.held_out[0],
         predicted=None if found.held_out is None else found.held_out[1],
         errors=list(found.peers),

@@ -18,8 +18,8 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from gortho.discovery.family import Standard
-from gortho.discovery.likely import CONSTANT, likely_forms
 from gortho.discovery.spectral import entries_of, of_entries
+from gortho.discovery.starts import CONSTANT, likely_forms
 from gortho.forms import QuadraticForm
 from gortho.nn.process import Chart, kernel
 from gortho.reps import Scalar

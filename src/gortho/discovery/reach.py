@@ -100,17 +100,13 @@ def collected(network: InFrame) -> Iterator[list[Tensor]]:
 def _flat(given: tuple[Any, ...], set_like: bool, pairing: Pairing) -> Tensor:
     """Inner products and scalars of each sample side by side; of the points of a set, the least and the largest."""
     gram, point, sample = given
-    columns: list[Tensor]
     if set_like:
         if isinstance(gram, tuple):  # of large sets: factors
-            own = (gram[0] * gram[1]).sum(-1)
-            columns = [own.amin(1), own.amax(1)]
+            numbers = [(gram[0] * gram[1]).sum(-1)]
         else:
-            own = gram.diagonal(dim1=-2, dim2=-1)
-            columns = [f(g, 1) for g in (own, gram.flatten(1)) for f in (torch.amin, torch.amax)]
-        if point is not None:
-            columns += [f(s, 1) for s in point.unbind(-1) for f in (torch.amin, torch.amax)]
-        columns = [c[:, None] for c in columns]
+            numbers = [gram.diagonal(dim1=-2, dim2=-1), gram.flatten(1)]
+        numbers += [] if point is None else point.unbind(-1)
+        columns = [end(each, 1)[:, None] for each in numbers for end in (torch.amin, torch.amax)]
     else:
         columns = [packed(gram, pairing)] + ([] if point is None else [point.flatten(1)])
     return torch.cat(columns + ([] if sample is None else [sample]), -1).detach()

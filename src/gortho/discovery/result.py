@@ -184,8 +184,7 @@ class Discovery:
         Numbers have as many digits as their intervals justify, or the given number of decimals. A skew form is
         included, if there is one.
         """
-        half = None if self.entry_errors is None else self.interval_factor * self.entry_errors
-        laws = [] if self.candidate is None else [self.candidate.law(digits, half)]
+        laws = [self.candidate.law(digits, display.half_widths(self))] if self.candidate else []
         if self.skew is not None:
             assert self.wider is not None
             laws.append(self.wider.law(digits, self.interval_factor))

@@ -128,25 +128,26 @@ def spectral_form(
         raise ValueError("f is constant on X: all forms are kept, and there is none to find")
     generators = symmetric_basis(n)[:, None] @ skew_basis(n)[None]  # X = BΩ for all basis elements of both
     residuals, sizes = zip(*(law.violation(family) for family in generators))
-    M = torch.stack(residuals, dim=1)
-    _, sigma, V = torch.linalg.svd(torch.linalg.qr(M, mode="r")[1], full_matrices=False)
-    B = torch.einsum("k,kab->ab", V[-1], symmetric_basis(n))
+    A, sigma = _best_form(torch.stack(residuals, dim=1), n)
     size = float(torch.tensor(sizes).mean()) ** 0.5
-    sigma = sigma.flip(0)
     tiny = torch.finfo(torch.float64).eps * float(sigma[-1]) if float(sigma[-1]) > 0 else 1.0
     return SpectralForm(
-        QuadraticForm(_adjugate(B), names),
+        QuadraticForm(A, names),
         gap=float(sigma[1] / sigma[0].clamp_min(tiny)) if len(sigma) > 1 else 1.0,
         residual=float(sigma[0]) / size if size > 0 else 1.0,
         singular_values=(sigma / sigma[-1].clamp_min(tiny)).numpy(),
     )
 
 
-def _adjugate(B: Tensor) -> Tensor:
-    """adj(B) ∝ B⁻¹, finite for singular B too (which says that A is singular)."""
-    values, Q = torch.linalg.eigh(B)
+def _best_form(law: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """The form of the B that keeps a law ``(rows, n(n+1)/2)``, linear in B, best; all singular values, ascending.
+
+    It is adj(B) ∝ B⁻¹, finite for singular B too (which says that A is singular).
+    """
+    _, sigma, V = torch.linalg.svd(torch.linalg.qr(law, mode="r")[1], full_matrices=False)
+    values, Q = torch.linalg.eigh(torch.einsum("k,kab->ab", V[-1], symmetric_basis(n)))
     others = torch.stack([torch.cat([values[:i], values[i + 1 :]]).prod() for i in range(len(values))])
-    return Q * others @ Q.T
+    return Q * others @ Q.T, sigma.flip(0)
 
 
 def stabiliser_form(x: Tensor, y: Tensor, rep: Rep) -> tuple[Tensor, float] | None:
@@ -176,6 +177,5 @@ def stabiliser_form(x: Tensor, y: Tensor, rep: Rep) -> tuple[Tensor, float] | No
             rows.append(
                 torch.stack([rep.differential(B @ omega, y).flatten() for B in symmetric_basis(n)], 1)
             )
-    sigma, V = torch.linalg.svd(torch.linalg.qr(torch.cat(rows), mode="r")[1], full_matrices=False)[1:]
-    B = torch.einsum("k,kab->ab", V[-1], symmetric_basis(n))
-    return _adjugate(B), float(sigma[-2] / sigma[-1].clamp_min(1e-300))
+    A, sigma = _best_form(torch.cat(rows), n)
+    return A, float(sigma[1] / sigma[0].clamp_min(1e-300))

@@ -37,12 +37,7 @@ def each(function: Callable[..., T], arguments: Sequence[tuple[Any, ...]], worke
         return [function(*given) for given in arguments]
     from joblib import Parallel, delayed
 
-    return Parallel(n_jobs=workers)(delayed(_on_one_thread)(function, given) for given in arguments)
-
-
-def _on_one_thread(function: Callable[..., T], given: tuple[Any, ...]) -> T:
-    torch.set_num_threads(1)
-    return function(*given)
+    return Parallel(n_jobs=workers)(delayed(_apart)(function, given) for given in arguments)
 
 
 def as_done(

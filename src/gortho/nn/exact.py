@@ -218,10 +218,11 @@ class EquivariantNet(nn.Module):
 
     def convex_stages(self) -> list[list[nn.Parameter]]:
         """Weights in which the output is (nearly) linear, simplest first: constants, linear, quadratic and deep."""
-        stages: list[list[nn.Parameter]] = []
-        for order in ("readout.bias", "readout.linear", "readout."):
-            stages.append([p for name, p in self.named_parameters() if order in name])
-        return [stages[0], stages[0] + stages[1], stages[2]]
+        constant, linear, all_ = (
+            [p for name, p in self.named_parameters() if part in name]
+            for part in ("readout.bias", "readout.linear", "readout.")
+        )
+        return [constant, constant + linear, all_]
 
     def values(self, X: Tensor, scalars: tuple[Tensor | None, Tensor | None]) -> list[Tensor]:
         """The parts of the output for scaled tuples ``(batch, p, n)``."""
@@ -233,25 +234,21 @@ class EquivariantNet(nn.Module):
 
     def _halves(self, X: Tensor, scalars: tuple[Tensor | None, Tensor | None]) -> list[Halves]:
         point, sample = scalars
-        if self._large:
-            return self._of_many(X, point, sample)
-        if self.broken is None:
-            gram, vectors = self.form.gram(X), self.form.legs(X)
+        vectors: Tensor = self.form.legs(X)
+        products: Tensor | tuple[Tensor, Tensor]
+        if self._large:  # as factors of the Gram matrix, which is not made
+            if self._directions:
+                assert self.broken is not None
+                vectors, point = self.broken.beside(self.form, X, point)
+            assert not isinstance(self.form, FixedSkew)  # these take no sets
+            left, right = sides(self.form, X)
+            products = left / self.n**0.5, right
+        elif self.broken is None:
+            products = self.form.gram(X) / self.n**0.5
         else:
             gram, vectors, point = self.broken.invariants(self.form, X, point, self.set_like)
-        coefficients = self.coefficients(gram / self.n**0.5, point, sample)
-        return self.basis.assemble(coefficients, vectors, self.form)
-
-    def _of_many(self, X: Tensor, point: Tensor | None, sample: Tensor | None) -> list[Halves]:
-        """The same for large sets, whose Gram matrix is not made."""
-        vectors = X
-        if self._directions:
-            assert self.broken is not None
-            vectors, point = self.broken.beside(self.form, X, point)
-        assert not isinstance(self.form, FixedSkew)  # these take no sets
-        left, right = sides(self.form, X)
-        coefficients = self.coefficients((left / self.n**0.5, right), point, sample)
-        return self.basis.assemble(coefficients, vectors, self.form)
+            products = gram / self.n**0.5
+        return self.basis.assemble(self.coefficients(products, point, sample), vectors, self.form)
 
     def forward(
         self, x: Tensor, point_scalars: Tensor | None = None, sample_scalars: Tensor | None = None

@@ -40,24 +40,18 @@ class SetFeatures:
         variables = 3 + point_scalars + sample_scalars
         if degree is not None:
             self.products = torch.triu_indices(variables, variables).unbind()
-            points = [1, 1 + variables, 1 + variables + len(self.products[0])][degree]
-            pairs = 1 + point_scalars if degree else 0
-            more = len(self.products[0]) if degree == 2 else 0
-            self.counts = [points + pairs + more, points + pairs, points + pairs + pairs + 1]
-            return
-        self.products = some_products(variables, max(room // 3, 6), generator)
-        self.point_waves = Waves(variables, room // 4, generator)
-        self.pair_waves = Waves(2, room // 8, generator)
-        points = 1 + variables + 3 + 8 + len(self.products[0]) + len(self.point_waves)
-        pairs = (9 + len(self.pair_waves)) * (1 + point_scalars)
-        self.whole_products = some_products(variables, room // 6, generator)
-        self.whole_waves = Waves(variables, room // 3, generator)
+        else:
+            self.products = some_products(variables, max(room // 3, 6), generator)
+            self.point_waves = Waves(variables, room // 4, generator)
+            self.pair_waves = Waves(2, room // 8, generator)
+            self.whole_products = some_products(variables, room // 6, generator)
+            self.whole_waves = Waves(variables, room // 3, generator)
+        two = torch.zeros(1, 2, 2, dtype=torch.float64)
+        point = two.new_zeros(1, 2, point_scalars) if point_scalars else None
+        sample = two.new_zeros(1, sample_scalars) if sample_scalars else None
+        whole, points, pairs = (f.shape[-1] for f in self(two, point, sample, two.new_ones(self.INVARIANTS)))
         #: Functions by number of legs; those of two have a diagonal and the pairs.
-        self.counts = [
-            points + pairs + 5 + len(self.whole_products[0]) + len(self.whole_waves),
-            points + pairs,
-            points + pairs + pairs + 1,
-        ]
+        self.counts = [whole, points, points + pairs]
 
     @staticmethod
     def invariants(gram: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -74,8 +68,7 @@ class SetFeatures:
         i, j = self.products
         v = torch.cat([b, *given], 2)
         if self.degree is not None:
-            all_ = torch.cat([torch.ones_like(b[:, :, :1]), v, v[:, :, i] * v[:, :, j]], 2)
-            return all_[:, :, : [1, 1 + v.shape[2], all_.shape[2]][self.degree]]
+            return torch.cat([torch.ones_like(b[:, :, :1]), v, v[:, :, i] * v[:, :, j]][: 1 + self.degree], 2)
         e = torch.asinh(b)
         ev = torch.cat([e, *given], 2)
         q = b[:, :, ::2]
@@ -118,23 +111,17 @@ class SetFeatures:
         rows = psi.sum(2) / k
         pooled = torch.cat([phi, rows], 2).mean(1)
         means = torch.cat([b, *given], 2).mean(1)
+        whole = [pooled]
         if self.degree is None:
             i, j = self.whole_products
             r = (q.square() + self.soft**2).sqrt()
-            total = [q, torch.asinh(q), r.sqrt(), r.log(), 1 / r]
-            whole = torch.cat(
-                [pooled, *total, means[:, i] * means[:, j], self.whole_waves(torch.asinh(means))], 1
-            )
-        else:
+            whole += [q, torch.asinh(q), r.sqrt(), r.log(), 1 / r]
+            whole += [means[:, i] * means[:, j], self.whole_waves(torch.asinh(means))]
+        elif self.degree == 2:
             i, j = self.products
-            whole = torch.cat([pooled, means[:, i] * means[:, j]], 1)[:, : self.counts[0]]
-        ones = (
-            torch.ones_like(gram[..., None])
-            if mask is None
-            else (mask[:, :, None] * mask[:, None])[..., None]
-        )
-        one_pair = torch.cat([psi, ones], 3)
-        return [whole, torch.cat([phi, rows], 2), one_pair]
+            whole.append(means[:, i] * means[:, j])
+        real = torch.ones_like(gram) if mask is None else mask[:, :, None] * mask[:, None]
+        return [torch.cat(whole, 1), torch.cat([phi, rows], 2), torch.cat([psi, real[..., None]], 3)]
 
 
 def features_for(
@@ -164,22 +151,19 @@ def features_for(
 
 
 def combine(
-    features: Tensor | list[Tensor], weights: Sequence[Tensor], legs: Sequence[int], k: int
+    features: Tensor | list[Tensor], weights: Sequence[Tensor], shapes: Sequence[tuple[int, ...]]
 ) -> list[Tensor]:
-    """Coefficients ``(N, k, …)`` of terms with so many legs, linear in the features.
+    """Coefficients ``(N, *shape)`` of terms, linear in the features.
 
-    With features of a tuple, weights are ``(k^legs, count)``; of a set, ``(count,)``.
+    With features of a tuple, weights are ``(entries of the shape, count)``; of a set, ``(count,)``.
     """
+    if isinstance(features, Tensor):
+        return [(features @ w.mT).reshape(features.shape[0], *shape) for w, shape in zip(weights, shapes)]
+    whole, points, pairs = features
     found = []
-    for w, number in zip(weights, legs):
-        if isinstance(features, Tensor):
-            found.append((features @ w.mT).reshape(features.shape[0], *(k,) * number))
-            continue
-        whole, points, pairs = features
-        if number == 0:
-            found.append(whole @ w)
-        elif number == 1:
-            found.append(points @ w)
+    for w, shape in zip(weights, shapes):
+        if len(shape) < 2:
+            found.append((points if shape else whole) @ w)
         else:
             diagonal, off = w.split([points.shape[2], pairs.shape[3]])
             found.append(torch.diag_embed(points @ diagonal) + pairs @ off)
@@ -192,21 +176,15 @@ class LinearCoefficients(nn.Module):
     def __init__(self, features: TupleFeatures | SetFeatures, shapes: Shapes, points: int):
         super().__init__()
         self.features, self.shapes = features, shapes
-        count = SetFeatures.INVARIANTS
+        terms = [shape for part in shapes for shape in part]
+        sizes: list[tuple[int, ...]]
         if isinstance(features, TupleFeatures):
-            count = features.mixing.shape[1]
-        self.register_buffer("units", torch.ones(count))
-        self.weights = nn.ParameterList(
-            nn.Parameter(
-                torch.zeros(
-                    (math.prod(shape), features.count)
-                    if isinstance(features, TupleFeatures)
-                    else weight_shape(features, len(shape), points)
-                )
-            )
-            for part in shapes
-            for shape in part
-        )
+            units, sizes = features.mixing.shape[1], [(math.prod(shape), features.count) for shape in terms]
+        else:
+            units = features.INVARIANTS
+            sizes = [weight_shape(features, len(shape), points) for shape in terms]
+        self.register_buffer("units", torch.ones(units))
+        self.weights = nn.ParameterList(nn.Parameter(torch.zeros(size)) for size in sizes)
 
     units: Tensor
 
@@ -215,10 +193,7 @@ class LinearCoefficients(nn.Module):
     ) -> list[list[Tensor]]:
         f = self.features(gram, point_scalars, sample_scalars, self.units)
         weights = iter(self.weights)
-        if isinstance(f, Tensor):
-            return [[(f @ next(weights).mT).reshape(f.shape[0], *s) for s in part] for part in self.shapes]
-        legs = [[len(shape) for shape in part] for part in self.shapes]
-        return [combine(f, [next(weights) for _ in part], part, gram.shape[1]) for part in legs]
+        return [combine(f, [next(weights) for _ in part], part) for part in self.shapes]
 
 
 def weight_shape(features: TupleFeatures | SetFeatures, legs: int, points: int) -> tuple[int, ...]:

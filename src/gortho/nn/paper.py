@@ -32,8 +32,8 @@ class PaperNet(EquivariantNet):
             raise ValueError("the paper's form singles out the first vector: it cannot take a set")
         scalars = self.points * self.point_scalars + self.sample_scalars
         invariants = self.points * (self.points + 1) // 2 + scalars
-        self.sizes = [part.size(self.n) for part in self.rep.parts]
-        self.norm_net = nn.Sequential(GatedMLP(invariants, width, depth), nn.Linear(width, sum(self.sizes)))
+        size = self.rep.size(self.n)
+        self.norm_net = nn.Sequential(GatedMLP(invariants, width, depth), nn.Linear(width, size))
         if any(part.rank for part in self.rep.parts):
             self.build_scale_net(width, depth)
 
@@ -65,8 +65,8 @@ class PaperNet(EquivariantNet):
     def values(self, X: Tensor, scalars: tuple[Tensor | None, Tensor | None]) -> list[Tensor]:
         gram = packed(self.form.gram(X)) / self.n**0.5
         given = [s.flatten(1) for s in scalars if s is not None]
-        pieces = self.norm_net(torch.cat([gram, *given], dim=-1)).split(self.sizes, dim=-1)
-        phi_n = [v.reshape(-1, *part.shape(self.n)) for v, part in zip(pieces, self.rep.parts)]
+        flat = self.norm_net(torch.cat([gram, *given], dim=-1))
+        phi_n = self.rep.split(flat.reshape(-1, *self.rep.shape(self.n)), self.n)
         if not any(part.rank for part in self.rep.parts):
             return phi_n
         g = self.scale_invariant(X)

@@ -25,13 +25,12 @@ class PlainNet(EquivariantNet):
         if self.set_like:
             raise ValueError("the plain network needs an order of the points: leave out set_like")
         inputs = self.points * (self.n + self.point_scalars) + self.sample_scalars
-        self.sizes = [part.size(self.n) for part in self.rep.parts]
-        self.layers = mlp(inputs, width, depth + 1, sum(self.sizes))
+        self.layers = mlp(inputs, width, depth + 1, self.rep.size(self.n))
 
     def convex_stages(self) -> list[list[nn.Parameter]]:
         return []
 
     def values(self, X: Tensor, scalars: tuple[Tensor | None, Tensor | None]) -> list[Tensor]:
         given = [s.flatten(1) for s in scalars if s is not None]
-        pieces = self.layers(torch.cat([X.flatten(1), *given], dim=-1)).split(self.sizes, dim=-1)
-        return [v.reshape(-1, *part.shape(self.n)) for v, part in zip(pieces, self.rep.parts)]
+        flat = self.layers(torch.cat([X.flatten(1), *given], dim=-1))
+        return self.rep.split(flat.reshape(-1, *self.rep.shape(self.n)), self.n)

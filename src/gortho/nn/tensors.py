@@ -129,10 +129,9 @@ class TensorNet(EquivariantNet):
         vectors, operators = self._unpacked(x)
         A, inverse = self.form.matrix().to(x), self.raising.value.to(x)
         pairs = [both for M in operators for both in (M, inverse @ M.mT @ A)]
-        tuples, last = [vectors], [vectors]
+        tuples = [vectors]
         for _ in range(self.words):
-            last = [v @ M.mT for v in (vectors, *last[1 if last[0] is vectors else 0 :]) for M in pairs]
-            tuples = [vectors, *last]
+            tuples = [vectors, *(v @ M.mT for v in tuples for M in pairs)]
         scalars = [] if sample is None else [sample]
         odd = [kind.odd for kind in self.kinds if kind.rank == 2]
         each = list(zip(odd, pairs[::2], pairs[1::2]))

@@ -1,17 +1,15 @@
-"""Fixed functions of the invariants of an ordered tuple of vectors, and their slopes (M12)."""
+"""Fixed functions of the invariants of an ordered tuple of vectors (M12)."""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from gortho.nn.invariants import Pairing
-from gortho.nn.scaled import SHARE, Scaled
 
 #: Lengths of the waves, in units of the embedded invariants.
 LENGTHS = (0.7, 1.5, 3.0, 6.0)
@@ -21,6 +19,13 @@ SOFT = 0.03
 SMALLEST_UNIT = 1e-9
 #: Products of two invariants, at most.
 MAX_PRODUCTS = 45
+#: Products of scalars and functions of lengths take at most this share of the room that is left for them and waves.
+SHARE = 0.75
+#: Powers of |q| that are singular at zero; beside them the odd pole, the root and the logarithm.
+POWERS = (-0.5, -1.5, -1.0)
+#: How many of the functions are in no other column without a scalar: the first ones.
+ALONE = 2
+FUNCTIONS = len(POWERS) + 3
 
 
 class Waves:
@@ -45,11 +50,6 @@ class Waves:
     def __call__(self, e: Tensor) -> Tensor:
         return torch.cos(e @ self.omega.to(e) + self.phase.to(e))
 
-    def slopes(self, e: Tensor, weights: Tensor) -> Tensor:
-        """Derivatives of the waves times ``weights (L, count)`` by the variables, ``(N, L, variables)``."""
-        sines = torch.sin(e @ self.omega.to(e) + self.phase.to(e))
-        return -(sines[:, None] * weights) @ self.omega.mT.to(e)
-
 
 @dataclass(frozen=True)
 class Neurons:
@@ -67,10 +67,6 @@ class Neurons:
     def __call__(self, z: Tensor) -> Tensor:
         return torch.tanh(z @ self.omega + self.phase)
 
-    def slopes(self, z: Tensor, weights: Tensor) -> Tensor:
-        """Derivatives of the neurons times ``weights (L, count)`` by the variables, ``(N, L, variables)``."""
-        return ((1 - self(z).square())[:, None] * weights) @ self.omega.mT
-
     def own_slopes(self, z: Tensor, outputs: Tensor) -> Tensor:
         """Derivatives by ω and b of neurons times ``outputs (N, c, count)``, ``(N, c, (variables + 1) · count)``."""
         s = outputs * (1 - self(z).square())[:, None]
@@ -82,6 +78,51 @@ class Neurons:
         return Neurons(self.omega + by_omega.reshape(self.omega.shape), self.phase + by_phase)
 
 
+class Scaled:
+    """Monomials of scalars times singular functions of squares, as q₁q₂/|r|, as many as there is room for.
+
+    Charges, masses and couplings multiply singular functions of distances. Sums of functions of the one and of the
+    other do not come near such laws, and waves of all of them only with very many.
+
+    Args:
+        squares: the functions are of the first so many variables.
+        scalars: number of given scalars, the last variables.
+        room: columns, at most; where not even powers times products of different scalars fit, there are none.
+        soft: how smooth the family is. Its waves mend what is smoothed away of a function of one invariant, but not of
+            products, which are sharper therefore: by its square, so that a smooth family stays one.
+    """
+
+    def __init__(self, squares: int, scalars: int, room: int, soft: float):
+        self.squares, self.scalars, self.soft = squares, scalars, soft**2
+        self.kept = torch.zeros(0, dtype=torch.long)
+        # First powers, then the other functions, then squares of one scalar.
+        for functions, offset in ((len(POWERS), 1), (FUNCTIONS, 1), (FUNCTIONS, 0)):
+            pairs = torch.triu_indices(scalars, scalars, offset)
+            new = torch.zeros(1 + scalars + pairs.shape[1], FUNCTIONS, squares, dtype=torch.bool)
+            new[:, :functions] = True
+            new[0, ALONE:] = False
+            kept = new.flatten().nonzero()[:, 0]
+            if scalars and len(kept) <= room:
+                self.pairs, self.kept = pairs, kept
+
+    @staticmethod
+    def least(squares: int, scalars: int) -> int:
+        """The room that powers times products of different scalars take."""
+        monomials = scalars * (scalars + 1) // 2
+        return math.ceil(squares * (ALONE + monomials * len(POWERS)) / SHARE) if scalars else 0
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def __call__(self, variables: Tensor) -> Tensor:
+        """The products ``(N, count)``."""
+        q, s = variables[:, : self.squares], variables[:, variables.shape[1] - self.scalars :]
+        r = (q.square() + self.soft**2).sqrt()
+        functions = torch.stack([*(r**power for power in POWERS), q / r.square(), r.sqrt(), r.log()], 1)
+        monomials = torch.cat([torch.ones_like(s[:, :1]), s, s[:, self.pairs[0]] * s[:, self.pairs[1]]], 1)
+        return (monomials[:, :, None, None] * functions[:, None]).flatten(1)[:, self.kept]
+
+
 def some_products(variables: int, most: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Pairs i ≤ j of variables, at most so many, chosen at random."""
     i, j = torch.triu_indices(variables, variables)
@@ -90,13 +131,6 @@ def some_products(variables: int, most: int, generator: torch.Generator) -> tupl
         chosen = torch.randperm(len(i), generator=generator)[:count].sort().values
         i, j = i[chosen], j[chosen]
     return i, j
-
-
-def _product_slopes(b: Tensor, pairs: Sequence[Tensor], weights: Tensor) -> Tensor:
-    """Derivatives of the products of pairs of variables times ``weights (L, pairs)``, ``(N, L, variables)``."""
-    W = b.new_zeros(len(weights), b.shape[1], b.shape[1])
-    W[:, pairs[0], pairs[1]] = weights
-    return torch.einsum("zu,luv->zlv", b, W + W.mT)
 
 
 def gram_to_invariants(points: int, pairing: Pairing = Pairing.SYMMETRIC) -> Tensor:
@@ -155,10 +189,10 @@ class TupleFeatures:
         generator = torch.Generator().manual_seed(seed)
         # The other squares are sums of those of the vectors and of the mixed products.
         self.own = torch.cat([first, torch.arange(self.squares, variables)])
-        self.seen, own = self.own[: len(self.own) - scalars], len(self.own)
+        own = len(self.own)
         if degree is not None:
             self.products = torch.triu_indices(own, own).unbind()
-            self.count = [1, 1 + own, 1 + own + len(self.products[0])][degree]
+            self.count = self._counted(scalars)
             return
         # What a law is most likely made of comes first; the rest takes the room that is left.
         left = room - 1 - own
@@ -173,15 +207,12 @@ class TupleFeatures:
         left -= 2 * self.squares if self.roots else 0
         self.products = some_products(own, left // 2, generator)
         self.waves = Waves(variables, left - len(self.products[0]), generator)
-        self.count = (
-            1
-            + own
-            + variables * self.embedded
-            + 2 * self.squares * (self.poles + self.roots)
-            + len(self.scaled)
-            + len(self.products[0])
-            + len(self.waves)
-        )
+        self.count = self._counted(scalars)
+
+    def _counted(self, scalars: int) -> int:
+        """How many functions there are."""
+        gram = torch.zeros(1, self.points, self.points, dtype=torch.float64)
+        return self(gram, None, gram.new_zeros(1, scalars), gram.new_ones(self.mixing.shape[1])).shape[1]
 
     @staticmethod
     def room_for(points: int, scalars: int) -> int:
@@ -205,8 +236,9 @@ class TupleFeatures:
         own = b[:, self.own]
         parts = [torch.ones_like(b[:, :1]), own]
         if self.degree is not None:
-            return torch.cat([*parts, own[:, i] * own[:, j]], 1)[:, : self.count]
-        q, e = b[:, : self.squares], self._embedded(b)
+            return torch.cat([*parts, own[:, i] * own[:, j]][: 1 + self.degree], 1)
+        q, m = b[:, : self.squares], self.mixing.shape[1]
+        e = torch.cat([torch.asinh(b[:, :m]), b[:, m:]], 1)  # given scalars as they are
         r = (q.square() + self.soft**2).sqrt()
         if self.poles:
             parts += [r.reciprocal(), q / r.square()]
@@ -228,60 +260,12 @@ class TupleFeatures:
         other.neurons, other.count = neurons, self.count - before + len(neurons.phase)
         return other
 
-    def _embedded(self, b: Tensor) -> Tensor:
-        """asinh of the invariants; given scalars as they are."""
-        m = self.mixing.shape[1]
-        return torch.cat([torch.asinh(b[:, :m]), b[:, m:]], 1)
-
     def slopes(
         self, gram: Tensor, point: Tensor | None, sample: Tensor | None, units: Tensor, weights: Tensor
     ) -> Tensor:
         """Derivatives of the functions times ``weights (L, count)`` by the Gram matrix, ``(N, L, p, p)``."""
-        b = self.variables(gram, point, sample, units)
-        if self.degree is not None:  # of lower degrees the last weights are missing
-            all_ = 1 + len(self.own) + len(self.products[0])
-            weights = torch.nn.functional.pad(weights, (0, all_ - self.count))
-            slopes = b.new_zeros(len(b), len(weights), self.mixing.shape[1])
-            products = weights[:, 1 + len(self.own) :]
-        else:
-            slopes, products = self._slopes(b, weights)
-        own_weights = weights[:, 1 : 1 + len(self.own)]
-        by_own = own_weights + _product_slopes(b[:, self.own], self.products, products)
-        slopes[..., self.seen] += by_own[..., : len(self.seen)]
-        return ((slopes / units) @ self.mixing.mT.to(gram)).unflatten(2, (self.points, self.points))
 
-    def _slopes(self, b: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Of all but the variables and their products, by the invariants in their units ``(N, L, m)``.
+        def totals(gram: Tensor) -> Tensor:
+            return (self(gram, point, sample, units) @ weights.mT).sum(0)  # samples are independent
 
-        Also the weights of the products.
-        """
-        m, v, c = self.mixing.shape[1], b.shape[1], self.squares
-        sizes = [1 + len(self.own), *[c] * 2 * self.poles, *[len(self.scaled)] * bool(self.scaled)]
-        sizes += [*[v] * self.embedded, *[c] * 2 * self.roots]
-        neurons = 0 if self.neurons is None else len(self.neurons.phase)
-        sizes += [len(self.products[0]), len(self.waves), neurons]
-        w = iter(weights.split(sizes, 1)[1:])
-        slopes = b.new_zeros(len(b), len(weights), m)
-        q = b[:, :c]
-        r2 = q.square() + self.soft**2
-        r = r2.sqrt()
-
-        def add(derivative: Tensor) -> None:
-            slopes[..., : derivative.shape[1]] += derivative[:, None] * next(w)[:, : derivative.shape[1]]
-
-        by_embedding = (1 + b[:, :m].square()).rsqrt()
-        if self.poles:
-            add(-q / (r2 * r))
-            add((1 - 2 * q.square() / r2) / r2)
-        if len(self.scaled):
-            slopes[..., : self.scaled.squares] += self.scaled.slopes(b, next(w))
-        if self.embedded:
-            add(by_embedding)
-        if self.roots:
-            add(q / (2 * r * r.sqrt()))
-            add(q / r2)
-        products = next(w)
-        slopes += self.waves.slopes(self._embedded(b), next(w))[..., :m] * by_embedding[:, None]
-        if self.neurons is not None:
-            slopes[..., self.seen] += self.neurons.slopes(b[:, self.own], next(w))[..., : len(self.seen)]
-        return slopes, products
+        return torch.autograd.functional.jacobian(totals, gram).movedim(0, 1)
