@@ -23,8 +23,10 @@ GAIN_ERRORS = 2.0
 NOTABLE_GAIN = 0.05
 #: … and is more than this share of the variance: less is what the twins have not learnt.
 IMPERFECTION = 1e-5
-#: Less than this share of the variance is rounding.
+#: Less than this share of the variance is no evidence: models do not learn to more digits …
 ROUNDING = 1e-9
+#: … and less than this is called rounding: data in float32 leave about 1e-14.
+CALLED_ROUNDING = 1e-12
 #: Of a gain that counts, this share is certain: the rest may be what the twins could have learnt.
 CERTAIN_SHARE = 0.5
 #: Standard errors on either side of an interval of 95 %.
@@ -51,6 +53,8 @@ class Defect:
 
     >>> str(Defect(0.0, 0.0004)), str(Defect(0.008, 0.012))
     ('violated by less than 0.04 % of the variance', 'broken by 0.8 to 1.2 % of the variance')
+    >>> str(Defect(0.0, 5e-10)), str(Defect(0.0, 1e-14))
+    ('violated by less than 5e-08 % of the variance', 'kept to rounding errors')
     """
 
     low: float
@@ -66,7 +70,7 @@ class Defect:
                 apart = f"{_percent(self.usual)} % without a few samples that make up most of the error"
             if not self.informative:
                 return (apart and f"violated by less than {apart}") or NOT_KNOWN
-            if self.high < ROUNDING:
+            if self.high < CALLED_ROUNDING:
                 return "kept to rounding errors"
             said = f"violated by less than {_percent(self.high)} % of the {self.measure}"
             return f"{said}, {apart}" if apart else said
