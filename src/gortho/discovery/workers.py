@@ -37,7 +37,7 @@ def each(function: Callable[..., T], arguments: Sequence[tuple[Any, ...]], worke
         return [function(*given) for given in arguments]
     from joblib import Parallel, delayed
 
-    return Parallel(n_jobs=workers)(delayed(_apart)(function, given) for given in arguments)
+    return Parallel(n_jobs=workers)(delayed(apart)(function, given) for given in arguments)
 
 
 def as_done(
@@ -58,10 +58,11 @@ def as_done(
         initializer=serve,  # with the process, not with its first task: there may be none
         initargs=(os.getpid(),),
     )
-    return pool(delayed(_apart)(function, given) for given in arguments)
+    return pool(delayed(apart)(function, given) for given in arguments)
 
 
-def _apart(function: Callable[..., T], given: tuple[Any, ...]) -> T:
+def apart(function: Callable[..., T], given: tuple[Any, ...]) -> T:
+    """The value of the function, in one thread, as workers find it."""
     with one_thread():
         return function(*given)
 

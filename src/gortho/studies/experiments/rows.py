@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import datetime
 import json
-import multiprocessing
 import os
 import platform
-import signal
-import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import torch
+from joblib.externals.loky import ProcessPoolExecutor
 from tqdm import tqdm
+
+from gortho.discovery.workers import apart, serve
 
 Row = dict[str, Any]
 J = TypeVar("J", bound=Any)
@@ -66,38 +66,20 @@ def missing(jobs: Iterable[J], rows: Sequence[Row]) -> list[J]:
     return [job for job, fields in wanted.items() if tuple(fields.values()) not in done]
 
 
-def _worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)  # nobody is left to take the row
-
-
 def in_processes(function: Callable[[J], T], items: Sequence[J], workers: int = 1) -> Generator[tuple[J, T]]:
-    """Each item and what the function makes of it, as they come, in processes of one thread; closing ends these."""
+    """Each item and what the function makes of it, as they come, in processes of one thread; closing ends these.
+
+    One worker is a process, too: Ctrl-C is not for the fit that it works on, which would keep what it has so far.
+    """
     if not items:
         return
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    for library in ("OMP", "OPENBLAS", "MKL"):  # read when a library is loaded, hence by new processes only
-        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
-    context = multiprocessing.get_context("spawn")  # a fork after threads were started may hang
-    pool = ProcessPoolExecutor(min(workers, len(items)), mp_context=context, initializer=_worker)
+    pool = ProcessPoolExecutor(min(workers, len(items)), initializer=serve, initargs=(os.getpid(),))
     try:
-        futures = {pool.submit(function, item): item for item in items}
+        futures = {pool.submit(apart, function, (item,)): item for item in items}
         for future in as_completed(futures):
             yield futures[future], future.result()
-        pool.shutdown()
-    except BaseException:
-        workers_alive = list((pool._processes or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in workers_alive:
-            process.terminate()
-        raise
+    finally:
+        pool.shutdown(kill_workers=True)
 
 
 def _measured(job: Job) -> list[Row]:
