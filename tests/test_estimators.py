@@ -552,3 +552,22 @@ def test_arrays_in_reverse():
     model = EquivariantRegressor(form="euclidean", **SMALL).fit(x[::-1], q[::-1])
     copied = EquivariantRegressor(form="euclidean", **SMALL).fit(x[::-1].copy(), q[::-1].copy())
     assert np.array_equal(model.predict(x), copied.predict(x))
+
+
+@pytest.mark.parametrize("samples", [40, 200])
+def test_a_formula_that_matches_all_samples_predicts(samples):
+    """A law that is no polynomial, with a form that is told: exact also where no sample was."""
+    rng = np.random.default_rng(3)
+    A = np.array([[1.0, 0.3], [0.3, -0.7]])
+
+    def law(X):
+        u, v = (np.einsum("ni,ij,nj->n", X[:, i], A, X[:, j]) for i, j in ((0, 0), (0, 1)))
+        return np.sin(u) + 0.5 * v
+
+    X, far = rng.normal(size=(samples, 2, 2)), 2 * rng.normal(size=(500, 2, 2))
+    model = EquivariantRegressor(form=A, allow_scaled=True, epochs=20).fit(X, law(X))
+    assert np.abs(model.predict(far) - law(far)).max() < 1e-9 * np.abs(law(far)).max()
+    np.testing.assert_allclose(model.form_.matrix.numpy() / A, (model.form_.matrix.numpy() / A)[0, 0])
+    noisy = law(X) + 0.1 * rng.normal(size=samples)
+    kept = EquivariantRegressor(form=A, allow_scaled=True, epochs=20).fit(X, noisy)
+    assert np.square(kept.predict(far) - law(far)).mean() > 1e-12  # no formula is made of noise

@@ -20,8 +20,10 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from gortho.discovery import Settings
-from gortho.discovery.predictor import LAW, Parts, mean_error, polynomial
+from gortho.discovery.clock import Clock
+from gortho.discovery.predictor import LAW, Fitted, Kind, Parts, mean_error, polynomial
 from gortho.discovery.smooth import CENTRES, FEW, around
+from gortho.discovery.written import Written
 from gortho.estimating import MIN_SPLIT, Estimator
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
@@ -58,8 +60,9 @@ class EquivariantRegressor(RegressorMixin, Estimator):
         width, depth, epochs, batch_size, lr, patience, validation_fraction: network and training, see `gortho.fit`.
         weight_decay: the default suits a few hundred samples; lower it for many clean ones.
         predictor: "auto" uses a short polynomial of the invariants instead of the network if its validation error
-            is smaller, and, for scalar functions of ordered vectors, a Gaussian process of the invariants unless its
-            leave-one-out error is clearly larger; "network" always uses the network.
+            is smaller, for scalar functions of ordered vectors a Gaussian process of the invariants unless its
+            leave-one-out error is clearly larger, and a short formula if it matches all samples; "network" always
+            uses the network.
         random_state: seed of everything. Unlike in most of scikit-learn the default is fixed, so that the same data
             give the same model; with None it differs each time.
 
@@ -135,24 +138,31 @@ class EquivariantRegressor(RegressorMixin, Estimator):
     ) -> EquivariantNet:
         if self.predictor not in ("auto", "network"):
             raise ValueError(f"predictor = {self.predictor!r}: choose 'auto' or 'network'")
-        error = self.history_.best_validation * float(net.y_scale.square().mean())
-        exact = LAW * float(samples.y.var())
-        if self.predictor == "network" or error <= exact:
+        if self.predictor == "network":
             return net
+        best, error = (
+            Fitted(form, net, Kind.NETWORK, {}),
+            self.history_.best_validation * float(net.y_scale.square().mean()),
+        )
+        exact = LAW * float(samples.y.var())
         if len(samples) >= MIN_SPLIT:
             kept, out = split_indices(len(samples), self.validation_fraction, seed)
             parts = Parts(samples.rows(kept), samples.rows(out), samples.rows(out))
             short = polynomial(form, parts, seed, moves=False)
             left = error if short is None else mean_error(short.network, parts.validation)
             if short is not None and left < error:
-                net, error = short.network, left
-        smooth = None if error <= exact else around(form, samples, seed)
+                best, error = short, left
+        if error <= exact:
+            return best.network
+        smooth = around(form, samples, seed)
         most = error * (AS_GOOD if len(samples) <= CENTRES else 1.0)
         if (
             len(samples) <= FEW
         ):  # a handful of validation samples, at the best of many steps, tells little of a network
             most = max(most, float(samples.y.var(correction=0)))
-        return smooth[0].network if smooth is not None and smooth[1] < most else net
+        if smooth is not None and smooth[1] < most:
+            best, error = smooth
+        return (Written(best, samples, error, seed, Clock(), moves=False).fitted() or best).network
 
     def predict(self, X: Any, scalars: Any = None) -> np.ndarray:
         """Predictions in the shape in which y was given, float64."""

@@ -7,8 +7,9 @@ without the held-out samples, which then test it; and once more if a process kno
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -113,10 +114,14 @@ def _left_by(best: Fitted, parts: Parts) -> float:
 
 
 class Written:
-    """A formula in the place of a predictor that leaves so much of new samples, from these samples, in the frame."""
+    """A formula in the place of a predictor that leaves so much of new samples, from these samples, in the frame.
 
-    def __init__(self, best: Fitted, data: Samples, left: float, seed: int, clock: Clock):
+    The form is fitted with it, unless it is known: then it does not move.
+    """
+
+    def __init__(self, best: Fitted, data: Samples, left: float, seed: int, clock: Clock, moves: bool = True):
         self.best, self.data, self.left, self.seed, self.clock = best, data, left, seed, clock
+        self.together = partial(together, moves=moves)
         self.variance = max(self.data.variance, 1e-300)
         self.most = max(1, ROWS // data.y[0].numel())
 
@@ -169,10 +174,10 @@ class Written:
         )
 
     def _exact(self, samples: Samples, A: Tensor, terms: list[Term], limit: float) -> Together | None:
-        law = together(samples, A, terms) if terms else None
+        law = self.together(samples, A, terms) if terms else None
         if law is None or not law.left < limit * self.variance:
             return None
-        law = shortened(samples, law)
+        law = shortened(samples, law, self.together)
         form = QuadraticForm(law.A)
         same = form.signature == self.best.form.signature and float((form.matrix * law.A).sum()) > 0
         return law if same and len(samples) >= FOR_EACH * law.unknowns else None
@@ -188,7 +193,7 @@ class Written:
         some, generator = self.data.rows(slice(0, self.most)), torch.Generator().manual_seed(self.seed)
         found = []
         for A in align_signs(starts, whole.form.matrix):
-            law = together(some.bootstrapped(generator), A, terms_of(whole.network))
+            law = self.together(some.bootstrapped(generator), A, terms_of(whole.network))
             found.append(A if law is None else law.A)
         return found
 
@@ -221,7 +226,9 @@ def has_formula(samples: Samples) -> bool:
     return not others and part.rank <= 2 and samples.mask is None and not many
 
 
-def shortened(samples: Samples, law: Together) -> Together:
+def shortened(
+    samples: Samples, law: Together, together: Callable[..., Together | None] = together
+) -> Together:
     """The formula without terms that it does not need, the smallest first."""
     enough = ROUNDING * samples.variance
     while len(law.terms) > 1:

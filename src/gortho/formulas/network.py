@@ -145,16 +145,18 @@ def scalars_of(samples: Samples) -> Tensor:
 class _Fit:
     """Residuals of samples as a function of one vector: the form's entries, numbers inside, coefficients."""
 
-    def __init__(self, samples: Samples, terms: Sequence[Term]):
+    def __init__(self, samples: Samples, A: Tensor, terms: Sequence[Term], moves: bool):
         self.x, self.y, self.terms = samples.x, samples.y.reshape(len(samples), -1), terms
         self.scalars, self.rep = scalars_of(samples), samples.rep.parts[0]
         w = samples.each_weight
         self.root = (w / w.mean()).sqrt()[:, None]
-        self.upper = torch.triu_indices(samples.n, samples.n)
+        self.A, self.moves = unit_form(A), moves
+        self.upper = torch.triu_indices(samples.n, samples.n)[:, : None if moves else 0]
         self.sizes = [self.upper.shape[1], len(numbers_inside(terms)), len(terms)]
 
-    def start(self, A: Tensor) -> Tensor:
-        """A form, the terms' own numbers inside, and the coefficients that are best with them."""
+    def start(self) -> Tensor:
+        """The form, the terms' own numbers inside, and the coefficients that are best with them."""
+        A = self.A
         doubled = (2 * A - torch.diag(A.diagonal()))[self.upper[0], self.upper[1]]
         inside = A.new_tensor(numbers_inside(self.terms))
         design = self.root[..., None] * self._design(doubled, inside)
@@ -162,6 +164,8 @@ class _Fit:
 
     def form(self, entries: Tensor) -> Tensor:
         """The form of entries."""
+        if not self.moves:
+            return self.A
         M = entries.new_zeros(*self.x.shape[2:] * 2).index_put(tuple(self.upper), entries)
         return unit_form((M + M.mT) / 2)
 
@@ -179,10 +183,13 @@ class _Fit:
         return torch.func.jacfwd(self.residual)(p)
 
 
-def together(samples: Samples, A: Tensor, terms: Sequence[Term]) -> Together | None:
-    """The form and the numbers of terms that meet the targets best, from a form on; None where they are not finite."""
-    fit = _Fit(samples, terms)
-    p = fit.start(unit_form(A))
+def together(samples: Samples, A: Tensor, terms: Sequence[Term], *, moves: bool = True) -> Together | None:
+    """The form and the numbers of terms that meet the targets best, from a form on; None where they are not finite.
+
+    A form that is known does not move.
+    """
+    fit = _Fit(samples, A, terms, moves)
+    p = fit.start()
     r = fit.residual(p)
     if not bool(torch.isfinite(r).all()):
         return None
