@@ -7,6 +7,7 @@ the invariants if the classes respect a form. Shares are those of the log loss o
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -84,9 +85,7 @@ class CrossEntropy(Objective):
             alone = None if corrects else partial(_logs, trees, least=LEAST_PROBABILITY)
             yield Learnt("boosted trees", [_logs(trees, Z) for Z in plain[1:]], corrects, alone)
             wide = [torch.cat([expand(Z), z], 1) for Z, z in zip(rows, beside)]
-            regressions = [
-                _regression(C).fit(wide[0].numpy(), codes, last__sample_weight=weights) for C in STRENGTHS
-            ]
+            regressions = _regressions(wide[0], codes, weights)
             best = min(regressions, key=lambda m: self.losses(_logs(m, wide[1]), parts[1]).mean())
             yield Learnt("logistic regression", [_logs(best, Z) for Z in wide[1:]], corrects)
 
@@ -94,13 +93,20 @@ class CrossEntropy(Objective):
 LABELS = CrossEntropy()
 
 
-def _regression(C: float) -> Any:
-    """Logistic regression on columns in units of their spread; C is the inverse strength of its penalty."""
+def _regressions(rows: Tensor, codes: np.ndarray, weights: np.ndarray | None) -> list[Any]:
+    """Logistic regressions on columns in units of their spread, one for each strength of the penalty."""
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
-    return Pipeline([("first", StandardScaler()), ("last", LogisticRegression(C=C, max_iter=300))])
+    fits = [
+        Pipeline([("first", StandardScaler()), ("last", LogisticRegression(C=C, max_iter=300))])
+        for C in STRENGTHS
+    ]
+    with warnings.catch_warnings():  # validation samples choose among them, converged or not
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return [fit.fit(rows.numpy(), codes, last__sample_weight=weights) for fit in fits]
 
 
 def _logs(model: Any, rows: Tensor, least: float = 1e-300) -> Tensor:
