@@ -46,7 +46,7 @@ def test_loss_goes_down_and_the_best_state_is_kept(form):
     history = fit(net, X, Y, epochs=15, batch_size=32, validation=(X[:30], Y[:30]))
     assert history.train[-1] < history.train[0]
     assert history.best_validation == min(history.validation) == history.validation[history.best_epoch]
-    assert float(ABSOLUTE.loss(net)(net(X[:30]), Y[:30])) == pytest.approx(history.best_validation, rel=1e-9)
+    assert ABSOLUTE.loss(net)(net(X[:30]), Y[:30]).item() == pytest.approx(history.best_validation, rel=1e-9)
     assert not net.training and net.check_values and history.ended == "all epochs done"
 
 
@@ -211,7 +211,7 @@ def test_ctrl_c_keeps_the_best_state():
     history = fit(net, X, Y, loss=failing_loss(net, 11, KeyboardInterrupt), validation=held_out, **QUICK)
     assert history.ended == "interrupted in epoch 2; the best state so far is kept"
     assert history.how is Ended.INTERRUPTED
-    assert float(ABSOLUTE.loss(net)(net(X[:30]), Y[:30])) == pytest.approx(history.best_validation, rel=1e-9)
+    assert ABSOLUTE.loss(net)(net(X[:30]), Y[:30]).item() == pytest.approx(history.best_validation, rel=1e-9)
     assert net.check_values and not net.training
 
 

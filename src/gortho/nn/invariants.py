@@ -56,6 +56,12 @@ def embedding(x: Tensor) -> Tensor:
 class Columns(nn.Linear):
     """A linear layer on ``(features, samples)``."""
 
+    def reset_parameters(self) -> None:
+        if self.in_features:
+            super().reset_parameters()
+        else:  # one vector has no skew products: a constant is left
+            nn.init.zeros_(self.bias)
+
     def forward(self, x: Tensor) -> Tensor:
         weight = self.weight
         if self.in_features <= 12 < self.out_features:
