@@ -768,13 +768,14 @@ def running(tmp_path):
 
     def start(*options):
         environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
-        process = subprocess.Popen(
-            [sys.executable, "-m", "gortho", "discover", tmp_path / "data.npz", *options],
-            stdout=subprocess.PIPE,
-            stderr=open(tmp_path / "stderr", "wb"),  # noqa: SIM115
-            env=environment,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs ignore it
-        )
+        with open(tmp_path / "stderr", "wb") as errors:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "gortho", "discover", tmp_path / "data.npz", *options],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs ignore it
+            )
         started.append(process)
         wait_for("search: ", process, tmp_path)
         return process

@@ -54,19 +54,22 @@ class Job:
 
     def _write(self, line: str) -> None:
         assert self._process.stdin is not None
-        with suppress(OSError):  # it has ended
+        with suppress(OSError, ValueError):  # it has ended, and its pipe is closed
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
 
     def _read(self) -> None:
-        assert self._process.stdout is not None
+        assert self._process.stdin is not None and self._process.stdout is not None
         told: dict[str, Any] = {}
-        for line in self._process.stdout:
-            with suppress(ValueError):  # a line that was cut off by the end
-                told = json.loads(line)
-            if "stage" in told:
-                self._set(**told)
+        with self._process.stdout as lines:
+            for line in lines:
+                with suppress(ValueError):  # a line that was cut off by the end
+                    told = json.loads(line)
+                if "stage" in told:
+                    self._set(**told)
         code = self._process.wait()
+        with suppress(OSError):  # what was not read any more
+            self._process.stdin.close()
         self._took = time.monotonic() - self._begun
         result, error = told.get("result"), self.state.error
         if result is None and not error:  # an import that is stopped may fail in many ways

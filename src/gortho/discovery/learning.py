@@ -20,6 +20,7 @@ from gortho.discovery.workers import one_thread
 from gortho.forms import QuadraticForm
 from gortho.objectives import objectives_for
 from gortho.samples import Samples
+from gortho.training import predict
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,11 @@ def learn_form(samples: Samples, settings: Settings, seed: int) -> Learnt:
 
 
 def held_out_errors(found: FoundForm, parts: Parts, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Squared errors of held-out samples: by the search's family at a form, within the range of y; and by the mean."""
+    """Squared errors of held-out samples: by the exact law or the search's family, within the range of y; by the mean."""
+    if found.law is not None:
+        test = parts.held_out
+        own = predict(found.law.network, *test.inputs)
+        return squared_errors(own, test), squared_errors(parts.train.y.mean(0).expand_as(test.y), test)
     train = parts.train.rows(slice(0, SEARCH_SAMPLES))
     both = found.search.objective.prepared(Samples.cat([train, parts.held_out]))
     train, test = both.rows(slice(0, len(train))), both.rows(slice(len(train), None))

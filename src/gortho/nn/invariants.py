@@ -59,7 +59,7 @@ class Columns(nn.Linear):
     def reset_parameters(self) -> None:
         if self.in_features:
             super().reset_parameters()
-        else:  # one vector has no skew products: a constant is left
+        elif self.bias is not None:  # one vector has no skew products: a constant is left
             nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:

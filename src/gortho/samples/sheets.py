@@ -97,8 +97,8 @@ def excel_table(path: Path) -> Table:
             )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about styles
-            book = pd.ExcelFile(path, engine="openpyxl")
-            frame = book.parse(book.sheet_names[0])
+            with pd.ExcelFile(path, engine="openpyxl") as book:
+                frame = book.parse(book.sheet_names[0])
     except ImportError:
         raise ImportError("reading .xlsx needs openpyxl: pip install 'gortho[excel]'") from None
     except DataError:

@@ -9,8 +9,8 @@ import itertools
 import re
 import warnings
 import zlib
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -50,8 +50,9 @@ def text_table(path: Path, decimal: str) -> Table:
     layout = _layout(path.absolute(), decimal)
 
     def where(row: int) -> str:
-        below = (number for number, _ in _cells(path, layout.delimiter) if number > layout.skip)
-        return f"line {next(itertools.islice(below, row, None))}"
+        with closing(_cells(path, layout.delimiter)) as cells:
+            below = (number for number, _ in cells if number > layout.skip)
+            return f"line {next(itertools.islice(below, row, None))}"
 
     def pieces(columns: list[str], labels: Collection[str]) -> list[Piece]:
         return [Piece(0, partial(text_blocks, layout, columns, [*labels]), where)]
@@ -59,7 +60,8 @@ def text_table(path: Path, decimal: str) -> Table:
     def head(rows: int) -> Any:
         import pandas as pd
 
-        frame = next(_frames(layout, [], rows), pd.DataFrame(columns=layout.header, dtype=str))
+        with closing(_frames(layout, [], rows)) as frames:
+            frame = next(frames, pd.DataFrame(columns=layout.header, dtype=str))
         if frame[layout.header[-1]].isna().any():  # missing cells, or short lines
             _explain(layout, [], rows)
         return frame
@@ -92,7 +94,8 @@ def _layout(path: Path, decimal: str) -> Layout:
                 break
             above, comments = (line, number) if line.strip() else (above, comments)
     delimiter = _delimiter(first or above)
-    skip, cells = next(_cells(path, delimiter), (0, []))
+    with closing(_cells(path, delimiter)) as lines:
+        skip, cells = next(lines, (0, []))
     if all(_is_number(cell, decimal) for cell in cells):
         named = next(_split([above.lstrip().lstrip("#").strip()], delimiter), (0, []))[1] if above else []
         if not named or (cells and len(named) != len(cells)):
@@ -115,14 +118,15 @@ def text_blocks(
 ) -> Iterator[Named]:
     """Columns of a text file below its header, block by block."""
     explained, numbers = False, [name for name in columns if name not in labels]
-    for frame in _frames(layout, numbers, rows):
-        if not explained and frame[numbers].isna().any(axis=None):  # missing cells, or short lines
-            _explain(layout, numbers)
-            explained = True
-        yield [(name, frame[name].to_numpy()) for name in columns]
+    with closing(_frames(layout, numbers, rows)) as frames:
+        for frame in frames:
+            if not explained and frame[numbers].isna().any(axis=None):  # missing cells, or short lines
+                _explain(layout, numbers)
+                explained = True
+            yield [(name, frame[name].to_numpy()) for name in columns]
 
 
-def _frames(layout: Layout, numbers: list[str], rows: int | None) -> Iterator[Any]:
+def _frames(layout: Layout, numbers: list[str], rows: int | None) -> Generator[Any]:
     """The table below its header, block by block: numbers where told, all else as text."""
     import pandas as pd
 
@@ -170,7 +174,7 @@ def _open_text(path: Path) -> TextIO:
     return io.TextIOWrapper(_open_bytes(path), encoding="utf-8-sig", newline="")
 
 
-def _cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _cells(path: Path, delimiter: str) -> Generator[tuple[int, list[str]]]:
     """The cells of each line that is neither blank nor a comment, with its line number, counted from 1."""
     with _readable(), _open_text(path) as file:
         yield from _split(file, delimiter)
@@ -214,20 +218,21 @@ def _explain(layout: Layout, columns: list[str], rows: int | None = None) -> Non
     """Raises a DataError for the first of so many lines with a wrong number of cells or a cell that is no number."""
     header = layout.header
     wanted = [(header.index(name), name) for name in columns]
-    below = (found for found in _cells(layout.path, layout.delimiter) if found[0] > layout.skip)
-    for number, (line, cells) in enumerate(itertools.islice(below, rows)):
-        if len(cells) != len(header):
-            count = f"{len(cells)} cell{'s' * (len(cells) != 1)}"
-            raise DataError(
-                f"line {line} has {count} and the header has {len(header)}: give each line as many"
-            )
-        for place, name in wanted:
-            cell = cells[place]
-            if cell.lower() in READABLE or _is_number(cell, layout.decimal):
-                continue
-            units = number == 0 and not any(_is_number(cells[p], layout.decimal) for p, _ in wanted)
-            fix = _fix(cell, layout.decimal, units)
-            raise DataError(f"line {line}, column {name!r}: {cell!r} is not a number: {fix}")
+    with closing(_cells(layout.path, layout.delimiter)) as found:
+        below = (each for each in found if each[0] > layout.skip)
+        for number, (line, cells) in enumerate(itertools.islice(below, rows)):
+            if len(cells) != len(header):
+                count = f"{len(cells)} cell{'s' * (len(cells) != 1)}"
+                raise DataError(
+                    f"line {line} has {count} and the header has {len(header)}: give each line as many"
+                )
+            for place, name in wanted:
+                cell = cells[place]
+                if cell.lower() in READABLE or _is_number(cell, layout.decimal):
+                    continue
+                units = number == 0 and not any(_is_number(cells[p], layout.decimal) for p, _ in wanted)
+                fix = _fix(cell, layout.decimal, units)
+                raise DataError(f"line {line}, column {name!r}: {cell!r} is not a number: {fix}")
 
 
 def _fix(cell: str, decimal: str, units: bool) -> str:

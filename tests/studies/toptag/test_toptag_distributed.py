@@ -101,11 +101,11 @@ def work(directory, where):
 
 def start(directory, where, launcher=()):
     """Start processes, wait until they stand still, and kill them."""
-    log = (directory / "log").open("w")
     command = [sys.executable, *launcher, __file__, str(directory), where]
     # Processes started again must not meet at the addresses of those that were killed.
     environment = os.environ | {"OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-    launched = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    with (directory / "log").open("w") as log:
+        launched = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     marks = [directory / f"still{rank}" for rank in range(2 if launcher else 1)]
     until = time.monotonic() + 300
     try:
