@@ -18,7 +18,7 @@ from gortho.cli.searching import hand_over
 @options(o.FILE, o.X, o.NAMES)
 @click.option(
     "--x-error",
-    callback=partial(numbers, kind=float, told="numbers with commas between them, as 1,1,0.5"),
+    callback=partial(numbers, kind=float, told="numbers separated by commas, such as 1,1,0.5"),
     metavar="A,B,C",
     help="Errors of the columns relative to each other, if known.",
 )

@@ -42,7 +42,7 @@ def numbers(
     parameter: click.Parameter,
     text: str | None,
     kind: Callable[[str], Any] = int,
-    told: str = "whole numbers between commas, such as 0,0,1",
+    told: str = "whole numbers separated by commas, such as 0,0,1",
 ) -> list[Any] | None:
     """Numbers between commas."""
     try:

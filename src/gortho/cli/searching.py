@@ -68,9 +68,9 @@ TOLERANCE = 0.003
 @click.option(
     "--derivative",
     metavar="TIME",
-    help="Column of times: rows are points x of trajectories, and the target is dx/dt, by smoothing splines.",
+    help="Column of times; rows are points x of trajectories, and the target dx/dt is computed with smoothing splines.",
 )
-@click.option("--by", metavar="NAME", help="Column with the number of the trajectory.")
+@click.option("--by", metavar="NAME", help="Column that says which trajectory a row belongs to.")
 @click.option("--set", "set_like", is_flag=True, help="The points of a sample have no order.")
 @o.NAMES
 @click.option(

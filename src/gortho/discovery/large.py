@@ -182,7 +182,7 @@ def survey(
 ) -> Survey:
     """Read a file or a folder of Parquet files of any size, for `discover`.
 
-    Up to `max_samples` rows (50,000 by default), all are used. If there are more, one pass over all rows keeps a random
+    If there are at most `max_samples` rows (50,000 by default), all are used. If there are more, one pass over all rows keeps a random
     sample of that size, and finds forms to start from. Memory holds the sample and a block of the file.
 
     Args:
@@ -192,7 +192,7 @@ def survey(
         max_samples: maximum number of rows to keep.
         time_budget: seconds for the discovery; fewer rows are kept if it is short.
         seed: the same seed selects the same rows, however the file is read.
-        client: a `dask.distributed.Client`, whose workers read the pieces of the source by the same paths.
+        client: a `dask.distributed.Client`, whose workers read the pieces of the source under the same paths.
         progress: called with the number of rows read so far and, if known, of all rows.
 
     Use it as ``seen = gortho.survey("jets", x="E,px:pz", y="mass")``, and then

@@ -210,7 +210,7 @@ class Discovery:
     def predict_proba(self, X: Any, scalars: Any = None) -> np.ndarray:
         """Probabilities of the classes ``(N, classes)``, in the order of ``classes``.
 
-        None is below about 1 / (classes · samples): so many samples without a mistake tell no more.
+        None is below about 1 / (classes · samples): that many samples, even without a mistake, justify no smaller one.
         """
         if not self.classes:
             raise ValueError(f"probabilities are for classes: the output was {self.output!r}")

@@ -15,7 +15,7 @@ from gortho.discovery.evidence import CLEAR_GAIN, NO_ERROR, Evidence
 
 #: A law that is broken by more than this share of its variance does not keep the form (the user's ``tolerance``).
 TOLERANCE = 0.003
-#: … and leave at most this share of the variance: where no model explains much, a form may still hide.
+#: NONE needs models of the coordinates that leave at most this share of the variance: else a form may still hide …
 MAX_FREE = 0.15
 #: … unless it is less than this share of what the best twin leaves.
 OVERWHELMING = 0.25

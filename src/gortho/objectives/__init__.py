@@ -1,4 +1,4 @@
-"""What fits make small and comparisons count: squared errors, absolute or relative, and cross-entropy.
+"""The loss that fits minimise and comparisons use: squared errors, absolute or relative, and cross-entropy.
 
 `objective` is what all of them have; `squares` and `entropy` are the members; `learners` are models without geometry
 that make them small.

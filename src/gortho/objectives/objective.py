@@ -1,4 +1,4 @@
-"""`Objective`: what fits make small and comparisons count, as one value.
+"""`Objective`: the loss that fits minimise and comparisons use, as one value.
 
 Search, training, comparison and verdict are written once for all objectives. They ask one for each sample's loss, and
 for what follows from it: what the search sees of the targets, how a network starts, what is compared, and which models
@@ -67,7 +67,7 @@ def of_order_one(samples: Samples, scale: Callable[[Tensor], Tensor] = lambda v:
 
 @dataclass(frozen=True)
 class Objective(ABC):
-    """What fits make small and comparisons count.
+    """The loss that fits minimise and comparisons use.
 
     An *output* is what a network gives for a sample, such as logits; *what is compared* may be something else, such as
     log-probabilities. Parts are training, validation and held-out samples.

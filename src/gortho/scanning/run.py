@@ -53,7 +53,7 @@ def scan(
         out: folder for ``rows.jsonl``, ``table.csv``, ``table.html`` and ``reports``. Rows are saved as they
             are done: the same call continues where it stopped.
         workers: number of processes; by default the number of cores.
-        client: a `dask.distributed.Client`, whose workers read the files by the same paths. Other backends of joblib
+        client: a `dask.distributed.Client`, whose workers read the files under the same paths. Other backends of joblib
             work within ``joblib.parallel_config(...)``.
         reports: whether to write a report for each target, as `Discovery.to_html` does.
         retry: whether targets that ended with an error are tried again.

@@ -108,7 +108,7 @@ def fit(
         validation: fraction held out at random, samples, or a tuple (x, y, point_scalars, sample_scalars).
         loss: an `Objective`, or a function of (prediction, target, weights); by default squared error in units of the
             target's scale.
-        calibrate: fit the network's units to the training data first, as the objective has them.
+        calibrate: first set the network's units from the training data, as the objective requires.
         convex: with a known form, look for a short polynomial by least squares first.
         lr, form_lr: peak learning rates of the weights and of the form (three times ``lr`` by default).
         weight_decay: AdamW's weight decay of the weights; the form has none.
@@ -119,8 +119,8 @@ def fit(
             data; kept only as long as the validation loss improves. One process only.
         seed: seed of the split and of the order of the samples.
         checkpoint: file (.safetensors) written after each epoch and resumed from if it exists.
-        fabric: a `lightning.fabric.Fabric` for GPUs or several processes; one CPU process by default.
-        compile: compile the network first (torch.compile): nearly halves the time of a step, after a few seconds.
+        fabric: a `lightning_fabric.Fabric` for GPUs or several processes; one CPU process by default.
+        compile: compile the network first (torch.compile), which takes a few seconds and nearly halves the time of a step.
         progress: show a progress bar; by default in a terminal or a notebook.
 
     Ctrl-C ends training early and keeps the best state so far.
