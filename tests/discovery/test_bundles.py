@@ -8,7 +8,7 @@ from helpers import normal
 import gortho
 from gortho import Settings, Verdict
 from gortho.discovery.bundles import bundled, order_in_parts, same_inputs
-from gortho.discovery.measured import measure
+from gortho.discovery.models import measure
 from gortho.samples.values import Samples
 
 SMALL = Settings(starts=12, generations=3, refits=4, predictor_steps=150)

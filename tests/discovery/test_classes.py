@@ -15,7 +15,7 @@ from gortho.discovery import likelihood
 from gortho.discovery.defect import class_defect
 from gortho.discovery.evidence import Evidence
 from gortho.discovery.likelihood import ShortModel, likelihood_refits, most_likely
-from gortho.discovery.measured import Measured
+from gortho.discovery.models import Measured
 from gortho.discovery.posed import Posed
 from gortho.discovery.search import Restart, Search
 from gortho.discovery.spreads import given_errors

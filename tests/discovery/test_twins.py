@@ -10,11 +10,10 @@ import gortho
 from gortho import Samples, Settings, Verdict
 from gortho.discovery import norms
 from gortho.discovery.defect import Defect, Noise, contradicted, defect, noise_of
-from gortho.discovery.measured import Measured, measure
-from gortho.discovery.models import Invariants, coordinates, squared_errors
+from gortho.discovery.models import Invariants, Measured, coordinates, measure, squared_errors
 from gortho.discovery.norms import OtherNorm, changes
 from gortho.discovery.predictor import Parts
-from gortho.discovery.twins import _model, measured
+from gortho.discovery.twins import best_of_both
 from gortho.groups import random_generator
 from gortho.objectives.learners import KernelRidge, Table, boosted_trees, polynomial
 from gortho.reps import as_rep
@@ -270,14 +269,16 @@ def test_few_samples_do_not_choose_the_models():
     parts = Parts(samples, samples, samples)
     rough, sharp = y + 0.1, y + 0.001
     rough[0], sharp[0] = y[0] + 3.0, y[0] + 4.0
-    models = [_model(name, parts, [p, p]) for name, p in (("rough", rough), ("sharp", sharp))]
-    c = measured(models[0], models, models[:1], models[0], None, parts, True, None)
+    models = [model_of(name, parts, [p, p]) for name, p in (("rough", rough), ("sharp", sharp))]
+    c = best_of_both(models[0], models, models[:1], models[0], None, parts, True, None)
     assert c.twin.name == "sharp" and 0 in c.worst and c.worst_share > 0.99
     assert c.others.unexplained < 1e-3 * c.others.free_unexplained
     assert c.everyone.unexplained == pytest.approx(c.everyone.free_unexplained)
     rough[0] = y[0] + 0.1
-    models[0] = _model("rough", parts, [rough, rough])  # now no few samples rule the error of the best twin
-    assert measured(models[0], models, models[:1], models[0], None, parts, True, None).twin.name == "rough"
+    models[0] = model_of("rough", parts, [rough, rough])  # now no few samples rule the error of the best twin
+    assert (
+        best_of_both(models[0], models, models[:1], models[0], None, parts, True, None).twin.name == "rough"
+    )
 
 
 def test_what_corrects_a_predictor_that_fails_does_not_stand_for_free_models():
@@ -286,7 +287,7 @@ def test_what_corrects_a_predictor_that_fails_does_not_stand_for_free_models():
     parts = Parts(samples, samples, samples)
     failing = y.clone()
     failing[:10] += 5.0  # on held-out samples only
-    own, corrected = (_model(name, parts, [y, failing]) for name in ("equivariant", "equivariant, corrected"))
-    twin, direct = (_model(name, parts, [y + e, y + e]) for name, e in (("trees", -1e-9), ("network", 1e-3)))
-    c = measured(own, [twin], [corrected, direct], direct, None, parts, True, None)
+    own, corrected = (model_of(name, parts, [y, failing]) for name in ("equivariant", "equivariant, corrected"))
+    twin, direct = (model_of(name, parts, [y + e, y + e]) for name, e in (("trees", -1e-9), ("network", 1e-3)))
+    c = best_of_both(own, [twin], [corrected, direct], direct, None, parts, True, None)
     assert c.free.name == "network" and c.everyone.free_unexplained < 1e-5

@@ -10,7 +10,7 @@ from scipy.stats import t as student_t
 from gortho import QuadraticForm
 from gortho.discovery.answer import few_samples
 from gortho.discovery.defect import Noise
-from gortho.discovery.measured import Measured
+from gortho.discovery.models import Measured
 from gortho.discovery.projection import Projection
 from gortho.discovery.sandwich import draws
 from gortho.discovery.spreads import UNDERSTATED, given_errors, spread, steady, without_noise_eigenvalues

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import platform
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from gortho.discovery.bent import bent_p
@@ -25,11 +23,11 @@ from gortho.discovery.search import Search
 from gortho.discovery.settling import settling
 from gortho.discovery.spreads import certificate, given_errors, spread
 from gortho.discovery.twins import Comparison, Model
-from gortho.discovery.verdict import TOLERANCE, Verdict, confidence, judge, percent
+from gortho.discovery.verdict import Verdict, confidence, judge, percent
 from gortho.discovery.violation import Violation, violation
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame
-from gortho.objectives import ABSOLUTE, RELATIVE, Errors, Objective
+from gortho.objectives import ABSOLUTE, RELATIVE, Objective
 from gortho.objectives.squares import spans_decades
 from gortho.report.data import Peer
 from gortho.report.words import spoken
@@ -90,9 +88,7 @@ def answer(
         *ruling,
         repr(samples.rep),
         samples.names,
-        provenance(
-            samples, seed, clock, found.objective.errors, None if fitted is None else fitted.kind, tolerance
-        ),
+        Provenance.of(samples, seed, clock, tolerance, found.objective.errors, fitted and fitted.kind),
         candidate=candidate,
         entry_errors=entry,
         eigenvalue_errors=eigen,
@@ -215,7 +211,7 @@ def _shown(
     test = posed.given.held_out
     size = posed.parts.held_out.y[0].numel()
     pick = slice(0, max(1, SHOWN // size))
-    rows, own = _errors(posed, c, form, objective)
+    rows, own = peers_of(posed, c, form, objective)
 
     def free(x: Tensor, point: Tensor | None, sample: Tensor | None) -> Tensor:
         moved = replace(
@@ -240,7 +236,7 @@ def _models(c: Comparison, form: QuadraticForm | Symmetry) -> tuple[tuple[Model,
     )
 
 
-def _errors(
+def peers_of(
     posed: Posed, c: Comparison, form: QuadraticForm | Symmetry, objective: Objective = ABSOLUTE
 ) -> tuple[tuple[Peer, ...], Tensor]:
     """Mean losses in the given coordinates, by the weights of the samples, and the predictor's values."""
@@ -255,25 +251,3 @@ def _errors(
         loss = share * float(objective.losses(posed.values_out(model.held_out) / unit, test).mean())
         rows.append(Peer(name, loss * unit * unit, loss / whole, model.parameters, note))
     return tuple(rows), posed.values_out(objective.expected(c.own.held_out))
-
-
-def provenance(
-    samples: Samples,
-    seed: int,
-    clock: Clock,
-    errors: Errors = Errors.ABSOLUTE,
-    kind: Kind | None = None,
-    tolerance: float = TOLERANCE,
-) -> Provenance:
-    """What was given, and how the answer was found."""
-    import gortho
-
-    versions = {
-        "gortho": gortho.__version__,
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-    }
-    stages = dict(clock.seconds) | {"rest": max(0.0, clock.total - sum(clock.seconds.values()))}
-    size = len(samples), samples.points, samples.n
-    return Provenance(*size, seed, errors, kind, stages, versions, tolerance=tolerance)

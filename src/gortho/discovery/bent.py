@@ -10,6 +10,8 @@ laws are no better than one of them.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -29,6 +31,8 @@ FEW = 0.02
 ONE_SIDE = 0.1
 #: How far rivals bend: the second derivative of ψ where the first one is one and t is typical.
 BENT = 0.25
+#: Rivals bend up to here, in the exponent.
+STRAIGHT = 3.0
 #: A form is told from its rivals below this p.
 TOLD_APART = 1e-3
 ONE_SIDED = (
@@ -44,7 +48,10 @@ RIVAL_STEPS = 12
 
 
 class BentFamily(Family):
-    """Functions of s² ψ(t) in place of ⟨x, x⟩ = s² t, where ψ(t) = 1 + (exp(b (t - 1)) - 1) / b in units of t."""
+    """Functions of s² ψ(t) in place of ⟨x, x⟩ = s² t, where ψ(t) = 1 + (exp(b (t - 1)) - 1) / b in units of t.
+
+    Where |b (t - 1)| is above `STRAIGHT`, ψ goes on as a straight line: t may span decades.
+    """
 
     bend: float
     mean: Tensor  # s = ⟨mean, x⟩, about one
@@ -58,11 +65,15 @@ class BentFamily(Family):
     def gram(self, A: Tensor, inputs: Inputs) -> Tensor:
         """The bent squares ``(N, 1, 1)``."""
         t, s = self._t(A, inputs)
-        return (self.unit * s * (1 + torch.expm1(self.bend * (t - 1)) / self.bend))[:, None, None]
+        u = self.bend * (t - 1)
+        bent = u.clamp(-STRAIGHT, STRAIGHT)
+        return (self.unit * s * (1 + (torch.expm1(bent) + bent.exp() * (u - bent)) / self.bend))[
+            :, None, None
+        ]
 
     def jacobian(self, A: Tensor, inputs: Inputs, units: Tensor, coefficients: Tensor) -> Tensor:
         """Derivative of the predictions by the entries of A."""
-        slope = torch.exp(self.bend * (self._t(A, inputs)[0] - 1))
+        slope = torch.exp((self.bend * (self._t(A, inputs)[0] - 1)).clamp(-STRAIGHT, STRAIGHT))
         return super().jacobian(A, inputs, units, coefficients) * slope[:, None, None, None]
 
 
@@ -97,7 +108,8 @@ def bent_p(samples: Samples, A: Tensor, objective: Objective, seed: int) -> floa
         family.bend, family.mean, family.unit = bend, mean, float(t.abs().median().clamp_min(1e-12))
         rival = Projection(few, columns, None, seed, SOFT, family=family)
         rival.root = plain.root
-        p = max(p, paired_p(_left_out(own), _left_out(rival.refine(own.A, RIVAL_STEPS))))
+        told_apart = paired_p(_left_out(own), _left_out(rival.refine(own.A, RIVAL_STEPS)))
+        p = max(p, 1.0 if math.isnan(told_apart) else told_apart)  # a rival that fails is not beaten
     return p
 
 

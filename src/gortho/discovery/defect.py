@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gortho.discovery.measured import Measured
+from gortho.discovery.models import Measured
 from gortho.samples.values import Samples
 
 #: The gain of free models counts when the paired test on held-out samples is this sure …

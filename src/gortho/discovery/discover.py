@@ -17,7 +17,7 @@ from typing import Any
 from torch import Tensor
 
 from gortho import checks
-from gortho.discovery.answer import answer, provenance
+from gortho.discovery.answer import answer
 from gortho.discovery.bundles import bundled
 from gortho.discovery.clock import SHARES, SHARES_BEFORE_PARITY, Clock, too_small
 from gortho.discovery.defect import noise_of
@@ -28,22 +28,23 @@ from gortho.discovery.law import with_formula
 from gortho.discovery.outliers import SEARCHES, outlier_notices, outliers, with_ruling, without_outliers
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted, Kind, Parts, committee, final_predictor, with_validation
+from gortho.discovery.provenance import Provenance
 from gortho.discovery.result import Discovery, with_reach
 from gortho.discovery.search import Interrupted, as_good
 from gortho.discovery.settings import Settings
-from gortho.discovery.several import discover_several
 from gortho.discovery.spreads import without_noise_eigenvalues
 from gortho.discovery.twins import Comparison, compare
 from gortho.discovery.verdict import TOLERANCE, Verdict
 from gortho.discovery.wider.answer import Case
 from gortho.discovery.wider.claims import Asked, even_rep
 from gortho.discovery.wider.readings import with_translations
+from gortho.discovery.wider.several import discover_several
 from gortho.discovery.wider.widen import wanted, widen
 from gortho.discovery.workers import one_thread
 from gortho.discovery.written import smooth_or_written, with_law
 from gortho.forms import QuadraticForm
 from gortho.objectives import Objective, objectives_for
-from gortho.progress import watched
+from gortho.progress import Watch, watched
 from gortho.reps import Rep
 from gortho.samples.called import Labels
 from gortho.samples.door import as_names, enter, hopeless
@@ -52,8 +53,6 @@ from gortho.samples.spaces import are_spaces, coordinates_of, side_by_side, with
 from gortho.samples.values import Samples
 from gortho.training.checkpoints import Ended
 
-#: Called with the stage, the share of the whole work done, and a line on the leading form.
-Watch = Callable[[str, float, str], None]
 _STAGES = {"search": (0.0, 0.4), "refits": (0.4, 0.55), "predictor": (0.55, 0.75), "twins": (0.75, 0.9)}
 _STAGES_THEN_MEMBERS = {name: (a / 2, b / 2) for name, (a, b) in _STAGES.items()} | {"members": (0.45, 0.9)}
 _STAGES["wider"] = _STAGES_THEN_MEMBERS["wider"] = (0.9, 1.0)
@@ -160,23 +159,19 @@ def discover(
         notices = [*known.data.notices, *notices]
     refusal = hopeless(samples)
     if refusal:
-        facts = provenance(samples, seed, clock, tolerance=tolerance)
+        facts = Provenance.of(samples, seed, clock, tolerance)
         about: dict[str, Any] = {"output": repr(samples.rep), "names": samples.names, "provenance": facts}
         return Discovery(Verdict.UNDERDETERMINED, *refusal, 0.0, notices=tuple(notices), **about)
     samples, told = bundled(samples)
     notices += told
-    if len(set(dims)) > 1:
-        with one_thread():
-            found = discover_several(
-                samples, asked, dims, kinds, settings or Settings(), seed, clock, notices, tolerance
-            )
-        return replace(with_reach(found, samples), scalar_columns=scalar_columns(scalars))
-    objectives = objectives_for(samples, errors)
+    objectives, settings = objectives_for(samples, errors), settings or Settings()
+    given = objectives, settings, seed, clock
     with one_thread(), watched(watch) as watch:
-        posed = Posed.of(samples, seed, known, whole=len(samples) == len(X))
-        found = _discover(
-            samples, posed, objectives, settings or Settings(), seed, clock, watch, notices, tolerance, asked
-        )
+        if len(set(dims)) > 1:
+            found = discover_several(samples, asked, dims, kinds, *given, notices, tolerance)
+        else:
+            posed = Posed.of(samples, seed, known, whole=len(samples) == len(X))
+            found = _discover(samples, posed, *given, watch, notices, tolerance, asked)
     from_tables: dict[str, Any] = {"columns": frame_columns(X), "scalar_columns": scalar_columns(scalars)}
     return replace(with_reach(found, samples), **from_tables)
 

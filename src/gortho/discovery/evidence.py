@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gortho.discovery.defect import NOTABLE_GAIN, ROUNDING, Defect, Noise, class_defect, contradicted, defect
-from gortho.discovery.measured import RULED_BY_FEW, Measured
+from gortho.discovery.models import RULED_BY_FEW, Measured
 
 #: There is no form where models of the coordinates explain this share of what all twins leave over: less than that may
 #: be what twins could have learnt, and leaves it open.

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.design import Design
-from gortho.discovery.spectral import symmetric_basis
+from gortho.groups import symmetric_basis
 from gortho.nn.features import combine, features_for, weight_shape
 from gortho.nn.tuples import SMALLEST_UNIT, SOFT, Neurons, TupleFeatures
 from gortho.reps import Covector, Rep, Scalar, Vector
@@ -183,7 +183,7 @@ class Family:
         if self.plain:
             return c[0][:, None]
         x = inputs.vectors
-        metric = metric_of(A) if _depends_on_form(self.rep) else Metric(A, A)
+        metric = metric_of(A) if depends_on_form(self.rep) else Metric(A, A)
         lowered, given = x @ A, iter(c)
         values = [
             part.assemble([next(given) for _ in part.terms()], x, lowered, metric) for part in self.rep.parts
@@ -207,7 +207,7 @@ class Family:
         gram = self.gram(A, inputs)
         slopes = torch.autograd.functional.jacobian(totals, gram)
         J = torch.einsum("czij,zia,zjb->zcab", slopes, x, x)
-        if _depends_on_form(self.rep):
+        if depends_on_form(self.rep):
             c, basis = combined(gram), symmetric_basis(self.n)
             through_legs = differences(lambda at: self._outputs(c, at, inputs), A, basis)
             J = J + torch.einsum("zcm,mab->zcab", through_legs, basis)
@@ -221,7 +221,7 @@ def _median_of_seen(values: Tensor) -> Tensor:
     )
 
 
-def _depends_on_form(rep: Rep) -> bool:
+def depends_on_form(rep: Rep) -> bool:
     return any(part.down or part.rank > 1 for part in rep.parts)
 
 
@@ -233,7 +233,7 @@ def tensor_basis(rep: Rep, A: Tensor, x: Tensor, metric: Metric | None = None) -
     if rep == Covector():
         return lowered
     if metric is None:
-        metric = metric_of(A) if _depends_on_form(rep) else Metric(A, A)
+        metric = metric_of(A) if depends_on_form(rep) else Metric(A, A)
     blocks: list[list[Tensor]] = []
     for part in rep.parts:
         blocks.append([])

@@ -182,8 +182,8 @@ def survey(
 ) -> Survey:
     """Read a file or a folder of Parquet files of any size, for `discover`.
 
-    If there are at most `max_samples` rows (50,000 by default), all are used. If there are more, one pass over all rows keeps a random
-    sample of that size, and finds forms to start from. Memory holds the sample and a block of the file.
+    If there are at most `max_samples` rows (50,000 by default), all are used. If there are more, one pass over all rows
+    keeps a random sample of that size, and finds forms to start from. Memory holds the sample and a block of the file.
 
     Args:
         path: a file, or a folder of Parquet files, with all columns in each.

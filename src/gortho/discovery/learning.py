@@ -56,7 +56,7 @@ def learn_form(samples: Samples, settings: Settings, seed: int) -> Learnt:
 
 
 def held_out_errors(found: FoundForm, parts: Parts, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Squared errors of held-out samples: by the exact law or the search's family, within the range of y; by the mean."""
+    """Squared errors of held-out samples: by the exact law, or the family within the range of y; by the mean."""
     if found.law is not None:
         test = parts.held_out
         own = predict(found.law.network, *test.inputs)

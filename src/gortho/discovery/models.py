@@ -13,6 +13,9 @@ from torch import Tensor
 from gortho.objectives import ABSOLUTE
 from gortho.samples.values import Samples
 
+#: A few samples rule an error when they make up more than this share of it.
+RULED_BY_FEW = 0.5
+
 
 def coordinates(samples: Samples) -> Tensor:
     """All coordinates and scalars of a sample in one row ``(N, d)``."""
@@ -69,3 +72,51 @@ def paired_p(better: np.ndarray, worse: np.ndarray) -> float:
     with warnings.catch_warnings():  # errors that differ by rounding alone
         warnings.simplefilter("ignore", RuntimeWarning)
         return float(ttest_rel(np.sqrt(better), np.sqrt(worse), alternative="less").pvalue)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Best twin and best free model on held-out samples, as shares of the variance."""
+
+    unexplained: float  # by the best twin
+    unexplained_error: float  # standard error of it
+    free_unexplained: float
+    gain: float  # of the free model over the twin: positive where the form is in its way
+    gain_error: float
+    p: float  # one-sided, of a paired test: small when the free model is better
+    bundles: int = 0  # of how many bundles the samples are, if of any
+
+
+def by_bundle(values: np.ndarray, bundles: Tensor | None) -> np.ndarray:
+    """The mean of each bundle; the values themselves where there are none."""
+    if bundles is None:
+        return values
+    _, bundle, counts = np.unique(bundles.numpy(), return_inverse=True, return_counts=True)
+    return np.bincount(bundle, values) / counts
+
+
+def measure(
+    errors: np.ndarray,
+    of_free: np.ndarray,
+    deviations: np.ndarray,
+    variance: float,
+    bundles: Tensor | None = None,
+) -> Measured:
+    """Squared errors of twin and free model, sample by sample, as shares of a variance.
+
+    ``deviations`` are those of the same samples from the mean: how much they vary is part of the error of a share.
+    Samples of one bundle count as one.
+    """
+    errors, of_free, deviations = (by_bundle(v, bundles) for v in (errors, of_free, deviations))
+    count, variance = len(errors), max(variance, 1e-300)
+    share, gain = errors / variance, (errors - of_free) / variance
+    scatter = deviations / variance
+    return Measured(
+        float(share.mean()),
+        float((share - share.mean() * scatter).std() / count**0.5),
+        float(of_free.mean() / variance),
+        float(gain.mean()),
+        float((gain - gain.mean() * scatter).std() / count**0.5),
+        paired_p(of_free, errors),
+        0 if bundles is None else count,
+    )

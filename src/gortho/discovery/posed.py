@@ -10,8 +10,7 @@ from torch import Tensor
 
 from gortho.discovery.bundles import order_in_parts
 from gortho.discovery.large import Survey
-from gortho.discovery.measured import Measured, measure
-from gortho.discovery.models import squared_errors
+from gortho.discovery.models import Measured, measure, squared_errors
 from gortho.discovery.predictor import Fitted, Parts
 from gortho.forms import QuadraticForm
 from gortho.nn.framed import InFrame

@@ -156,7 +156,7 @@ def final_predictor(
     best = polynomial(form, parts, seed)
     progress(0.2)
     linear = linear_predictor(form, train, seed) if has_linear(form, train.rep) else None
-    if linear is not None and (best is None or not _as_good(best.network, linear.network, held)):
+    if linear is not None and (best is None or not no_worse(best.network, linear.network, held)):
         best = linear
     if best is not None and mean_error(best.network, held) < NETWORK_FROM * held.variance:
         progress(1.0)
@@ -168,7 +168,7 @@ def final_predictor(
     )
     net.double()
     progress(1.0)
-    if best is None or not _as_good(best.network, net, held):
+    if best is None or not no_worse(best.network, net, held):
         return Fitted(form, net, Kind.NETWORK, options, history.how)
     return replace(best, ended=history.how)
 
@@ -297,7 +297,7 @@ def mean_error(net: EquivariantNet, samples: Samples) -> float:
     return float(squared_errors(predict(net, *samples.inputs), samples).mean())
 
 
-def _as_good(simple: EquivariantNet, net: EquivariantNet, held: Samples) -> bool:
+def no_worse(simple: EquivariantNet, net: EquivariantNet, held: Samples) -> bool:
     """Whether the network is not clearly better than the simple one, on the same validation samples."""
     errors = [squared_errors(predict(n, *held.inputs), held) for n in (net, simple)]
     return paired_p(*errors) > CLEARLY

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gortho.discovery.design import Design
 from gortho.discovery.family import Family, Standard
-from gortho.discovery.spectral import symmetric_basis
+from gortho.groups import symmetric_basis
 from gortho.nn.tuples import SOFT
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass, field
 
+import numpy as np
+import torch
+
+from gortho.discovery.clock import Clock
 from gortho.discovery.predictor import Kind
 from gortho.discovery.verdict import TOLERANCE
 from gortho.forms import QuadraticForm
 from gortho.objectives import Errors
+from gortho.samples.values import Samples
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,29 @@ class Provenance:
     versions: dict[str, str] = field(default_factory=dict)
     source: Source | None = None
     tolerance: float = TOLERANCE  # the share of variance that a form may be broken by
+
+    @classmethod
+    def of(
+        cls,
+        samples: Samples,
+        seed: int,
+        clock: Clock,
+        tolerance: float,
+        errors: Errors = Errors.ABSOLUTE,
+        predictor: Kind | None = None,
+    ) -> Provenance:
+        """What was given, with the seconds so far and the versions of today."""
+        import gortho
+
+        versions = {
+            "gortho": gortho.__version__,
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        }
+        stages = dict(clock.seconds) | {"rest": max(0.0, clock.total - sum(clock.seconds.values()))}
+        size = len(samples), samples.points, samples.n
+        return cls(*size, seed, errors, predictor, stages, versions, tolerance=tolerance)
 
     @property
     def seconds(self) -> float:

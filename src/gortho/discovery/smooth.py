@@ -16,11 +16,11 @@ from scipy.stats import wilcoxon
 from torch import Tensor
 
 from gortho.discovery.clock import Clock
+from gortho.discovery.few_terms import Terms, few_terms
 from gortho.discovery.models import squared_errors
 from gortho.discovery.predictor import CLEARLY, LAW, NETWORK_FROM, Fitted, Kind, Parts, build_network
 from gortho.discovery.process import FEWER, HANDFUL, KERNELS, Process, has_process, most_likely
 from gortho.discovery.starts import CONSTANT, Start, distinct, likely_forms
-from gortho.discovery.terms import Terms, few_terms
 from gortho.forms import QuadraticForm
 from gortho.nn.process import Chart
 from gortho.samples.values import Samples

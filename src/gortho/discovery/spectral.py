@@ -17,8 +17,7 @@ from torch import Tensor
 
 from gortho import checks
 from gortho.forms import QuadraticForm
-from gortho.groups import skew_basis as skew_basis
-from gortho.groups import symmetric_basis as symmetric_basis
+from gortho.groups import skew_basis, symmetric_basis
 from gortho.reps import DirectSum, Rep, Vector, as_rep
 
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.correlation import alternate, correlate, invariant_scalars, splines
-from gortho.discovery.spectral import stabiliser_form, symmetric_basis
-from gortho.groups import haar, random_generator
+from gortho.discovery.spectral import stabiliser_form
+from gortho.groups import haar, random_generator, symmetric_basis
 from gortho.nn.process import Chart
 from gortho.samples.frame import Frame, unit_form
 from gortho.samples.values import Samples

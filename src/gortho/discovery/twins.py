@@ -19,8 +19,7 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.clock import Clock
-from gortho.discovery.measured import RULED_BY_FEW, Measured, measure
-from gortho.discovery.models import Invariants, coordinates
+from gortho.discovery.models import RULED_BY_FEW, Invariants, Measured, coordinates, measure
 from gortho.discovery.norms import OtherNorm
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import NETWORK_FROM, Fitted, Parts, fit_network, has_linear, linear_predictor
@@ -92,13 +91,13 @@ def compare(
 ) -> Comparison:
     """Fit both sides, and measure the best of each on held-out samples."""
     own = [predict(fitted.network, *s.inputs).double() for s in parts]
-    predictor = _model("equivariant", parts, own[1:], fitted.network, objective=objective)
+    predictor = model_of("equivariant", parts, own[1:], fitted.network, objective=objective)
     invariants = Invariants.of(fitted.form.matrix, parts.train)
     twins, ended = [predictor], fitted.ended
     if _unit_free(parts.train):
-        twins += _side(invariants, parts, own, seed, objective)
+        twins += side_of(invariants, parts, own, seed, objective)
     progress(0.4)
-    free = list(_side(coordinates, parts, own, seed, objective))
+    free = list(side_of(coordinates, parts, own, seed, objective))
     if objective.least_squares:
         more = _left_over(fitted, invariants, parts, own, seed, posed.frame.inverse)
         twins, free = [*twins, *more[0]], [*free, *more[1]]
@@ -109,7 +108,7 @@ def compare(
     progress(1.0)
     # A model that was cut short says what it can, but is not one of the same effort.
     done = ended is not Ended.STOPPED and not clock.over()
-    return measured(predictor, twins, free, direct, plain, parts, done, posed.measured, objective)
+    return best_of_both(predictor, twins, free, direct, plain, parts, done, posed.measured, objective)
 
 
 def _left_over(
@@ -125,7 +124,7 @@ def _left_over(
     elif has_linear(fitted.form, parts.train.rep):
         rest = linear_predictor(fitted.form, left.train, seed + 1).network
         corrected = [p + predict(rest, *s.inputs) for p, s in zip(own[1:], left[1:])]
-        twins.append(_model(CORRECTED, parts, corrected))
+        twins.append(model_of(CORRECTED, parts, corrected))
     free = [
         *_sharp("the given coordinates", partial(_in_axes, axes), parts, left, own, seed),
         *(corrected_by(*each, parts) for each in other.free()),
@@ -157,7 +156,7 @@ def _networks(
         ):  # what is left over of it tells more than of the predictor
             other = OtherNorm(lambda s: predict(net, *_as_vectors(invariants, s).inputs), parts)
             free += [
-                _model(f"network of the invariants, corrected by {n}", parts, v) for n, v in other.free()
+                model_of(f"network of the invariants, corrected by {n}", parts, v) for n, v in other.free()
             ]
     elif ended is Ended.STOPPED:
         clock.seconds_missing += clock.seconds_missing - before  # its twin would have taken as long
@@ -169,10 +168,10 @@ def _networks(
 def with_predictor(c: Comparison, fitted: Fitted, parts: Parts) -> Comparison:
     """The same comparison, with the errors of a predictor that came after it in those of the first one's place."""
     values = [predict(fitted.network, *s.inputs).double() for s in parts[1:]]
-    return replace(c, own=_model("equivariant", parts, values, fitted.network))
+    return replace(c, own=model_of("equivariant", parts, values, fitted.network))
 
 
-def _side(
+def side_of(
     inputs: Callable[[Samples], Tensor],
     parts: Parts,
     own: list[Tensor],
@@ -182,7 +181,7 @@ def _side(
     """All learners of an objective with these inputs: alone, and beside the predictor."""
     for learnt in objective.learnt([inputs(s) for s in parts], parts, own, seed):
         name = f"{CORRECTED} by {learnt.name}" if learnt.corrects else learnt.name
-        yield _model(name, parts, learnt.outputs, rows=learnt.rows, objective=objective)
+        yield model_of(name, parts, learnt.outputs, rows=learnt.rows, objective=objective)
 
 
 def _in_axes(axes: Tensor, samples: Samples) -> Tensor:
@@ -201,15 +200,15 @@ def _sharp(
     for told, given, learn in fits:
         model = learn(Table.of(given[0], left.train), Table.of(given[1], left.validation), seed)
         values = [model(Z).reshape(s.y.shape) + p for Z, s, p in zip(given[1:], parts[1:], own[1:])]
-        yield _model(f"{CORRECTED} by {told}", parts, values)
+        yield model_of(f"{CORRECTED} by {told}", parts, values)
 
 
 def corrected_by(name: str, values: Sequence[Tensor], parts: Parts) -> Model:
     """The predictor, with what it leaves over fitted by a model of this name."""
-    return _model(f"{CORRECTED} by {name}", parts, values)
+    return model_of(f"{CORRECTED} by {name}", parts, values)
 
 
-def _model(
+def model_of(
     name: str,
     parts: Parts,
     outputs: Sequence[Tensor],
@@ -242,10 +241,10 @@ def _network(parts: Parts, steps: int, seed: int, clock: Clock) -> tuple[Model, 
     net = PlainNet(form, output=train.rep, width=128, depth=2, seed=seed, **options)
     history = fit_network(net, train, validation, steps, 3e-3, seed, clock)
     values = [predict(net, *s.inputs) for s in (validation, parts.held_out)]
-    return _model("network", parts, values, net), net, history.how
+    return model_of("network", parts, values, net), net, history.how
 
 
-def measured(
+def best_of_both(
     own: Model,
     twins: Sequence[Model],
     free: Sequence[Model],

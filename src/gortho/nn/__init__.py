@@ -6,7 +6,7 @@ from typing import Any
 
 from gortho.nn.exact import EquivariantNet
 from gortho.nn.form import FixedForm, LearnableForm
-from gortho.nn.frame import FrameNet
+from gortho.nn.framenet import FrameNet
 from gortho.nn.pairnet import PairNet
 from gortho.nn.paper import HouseholderNet, PaperNet
 from gortho.nn.plain import PlainNet

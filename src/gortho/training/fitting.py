@@ -120,7 +120,8 @@ def fit(
         seed: seed of the split and of the order of the samples.
         checkpoint: file (.safetensors) written after each epoch and resumed from if it exists.
         fabric: a `lightning_fabric.Fabric` for GPUs or several processes; one CPU process by default.
-        compile: compile the network first (torch.compile), which takes a few seconds and nearly halves the time of a step.
+        compile: compile the network first (torch.compile), which takes a few seconds and nearly halves the time of a
+            step.
         progress: show a progress bar; by default in a terminal or a notebook.
 
     Ctrl-C ends training early and keeps the best state so far.

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gortho.discovery.answer import _errors as peers_of
-from gortho.discovery.answer import provenance, with_few
+from gortho.discovery.answer import peers_of, with_few
 from gortho.discovery.clock import Clock
 from gortho.discovery.evidence import Evidence
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Fitted
+from gortho.discovery.provenance import Provenance
 from gortho.discovery.result import Discovery
 from gortho.discovery.settings import Settings
 from gortho.discovery.spreads import UNDERSTATED, certificate, given_errors
@@ -134,8 +134,8 @@ def wider_answer(case: Case, trial: Trial, readings: tuple[str, ...] = ()) -> Di
         advice=trial.advice,
         confidence=confidence(trial.evidence, trial.verdict),
         output=repr(rep),
-        provenance=provenance(
-            samples, case.seed, case.clock, found.provenance.errors, fitted.kind, case.tolerance
+        provenance=Provenance.of(
+            samples, case.seed, case.clock, case.tolerance, found.provenance.errors, fitted.kind
         ),
         candidate=candidate,
         entry_errors=entry,

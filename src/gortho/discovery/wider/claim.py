@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gortho.discovery.spectral import skew_basis, symmetric_basis
 from gortho.discovery.wider.skew import compatible_with
 from gortho.forms import QuadraticForm
+from gortho.groups import skew_basis, symmetric_basis
 from gortho.nn.exact import EquivariantNet
 from gortho.reps import TensorRep
 from gortho.samples.frame import unit_form

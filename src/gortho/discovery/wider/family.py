@@ -20,7 +20,7 @@ from gortho.discovery.design import Design
 from gortho.discovery.family import (
     Family,
     Inputs,
-    _depends_on_form,
+    depends_on_form,
     differences,
     lift_of,
     metric_of,
@@ -184,7 +184,7 @@ class WideFamily(Family):
         """Whether what outputs are made of depends on θ."""
         claim = self.claim
         more = claim.directions or claim.origin or claim.unitary or claim.linked
-        return bool(more) or self.basis.handed or _depends_on_form(self.rep)
+        return bool(more) or self.basis.handed or depends_on_form(self.rep)
 
     def _through_gram(self, theta: Tensor, slopes: Tensor, inputs: Inputs) -> Tensor:
         """Derivatives by the entries of θ ``(N, components, ·)`` from those by inner products."""
@@ -213,13 +213,13 @@ class WideFamily(Family):
         forms, _, _ = self.claim.split(theta, self.n)
         if self.claim.unitary:
             X = torch.cat([X, X @ complex_structure(*forms).mT], 1)
-        return self._products(forms[self.claim.output_space], X, fixed)
+        return self.every_product(forms[self.claim.output_space], X, fixed)
 
-    def _products(self, A: Tensor, X: Tensor, fixed: Fixed | None = None) -> Tensor:
+    def every_product(self, A: Tensor, X: Tensor, fixed: Fixed | None = None) -> Tensor:
         """Every product of vectors, metric and volume that an output may have ``(N, products, components)``."""
         basis, lowered = self.basis, X @ A
         metric, blocks = Metric(A, A), []
-        if basis.handed or _depends_on_form(self.rep):
+        if basis.handed or depends_on_form(self.rep):
             fixed = fixed or Fixed.of(A)
             metric = metric_of(A, fixed.lift)
             volumes, factor = fixed.volumes(A, X)

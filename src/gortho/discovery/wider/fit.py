@@ -19,14 +19,14 @@ from gortho.discovery.predictor import (
     Fitted,
     Kind,
     Parts,
-    _as_good,
     build_network,
     fit_network,
     mean_error,
+    no_worse,
     take,
 )
 from gortho.discovery.projection import LEAST_DAMPING
-from gortho.discovery.twins import Comparison, Given, _model, _side, corrected_by, measured
+from gortho.discovery.twins import Comparison, Given, best_of_both, corrected_by, model_of, side_of
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.family import WideProjection
 from gortho.discovery.wider.search import End, polynomials
@@ -50,14 +50,14 @@ def wide_predictor(end: End, parts: Parts, *, steps: int, seed: int, clock: Cloc
         if end.degree == degree:
             return best
     linear = linear_fit(claim, end.theta, train, seed)
-    if best is None or not _as_good(best.network, linear.network, held):
+    if best is None or not no_worse(best.network, linear.network, held):
         best = linear
     symmetry = claim.symmetry(end.theta, n)
     options = {**_options(claim, symmetry, train), "width": 64, "depth": 2, "seed": seed}
     net = build_network(None, train.rep, options).float()
     history = fit_network(net, train, held, steps, 5e-3, seed, clock)
     net.double()
-    if _as_good(best.network, net, held):
+    if no_worse(best.network, net, held):
         return replace(best, ended=history.how)
     return Fitted(net.form.value(), net, Kind.NETWORK, options, history.how)
 
@@ -101,7 +101,7 @@ def invariants_of(claim: Claim, theta: Tensor, train: Samples) -> Callable[[Samp
             rows = [packed(gram, view.family.pairing)]
         if view.family.basis.handed:
             A = claim.split(theta, samples.n)[0][0]
-            rows.append(view.family._products(A, view.family.vectors(theta, inputs)).flatten(1))
+            rows.append(view.family.every_product(A, view.family.vectors(theta, inputs)).flatten(1))
         return torch.cat(rows, 1)
 
     values = raw(train)
@@ -128,7 +128,7 @@ def compare_wide(
     claim = end.claim
     own = [predict(fitted.network, *s.inputs).double() for s in parts]
     left = Parts(*(s.with_targets(s.y.double() - p) for s, p in zip(parts, own)))
-    predictor = _model("equivariant", parts, own[1:], fitted.network)
+    predictor = model_of("equivariant", parts, own[1:], fitted.network)
     other = OtherNorm(lambda s: predict(fitted.network, *s.inputs), parts)
     twins = [predictor]
     # Kernels and trees of volumes respect SO(A), but no parity.
@@ -138,16 +138,16 @@ def compare_wide(
     invariants = invariants_of(claim, end.theta, parts.train) if even else _nothing
     twins.append(corrected_by(*other.twin(invariants, still=claim.origin), parts))
     if even:
-        twins += _side(invariants, parts, own, seed)
+        twins += side_of(invariants, parts, own, seed)
     else:
         rest = linear_fit(claim, end.theta, claim.of(left.train), seed + 1).network
         corrected = [p + predict(rest, *s.inputs) for p, s in zip(own[1:], left[1:])]
-        twins.append(_model("equivariant, corrected", parts, corrected))
-    free = list(_side(coordinates, parts, own, seed))
+        twins.append(model_of("equivariant, corrected", parts, corrected))
+    free = list(side_of(coordinates, parts, own, seed))
     free += [corrected_by(*each, parts) for each in other.free()]
     direct = min((m for m in free if m.rows is not None), key=lambda m: m.validation)
     rows, done = free[0].rows, not clock.over()
     if plain is not None:
         direct, rows, done = plain.free, plain.plain, plain.complete and done
     assert rows is not None
-    return measured(predictor, twins, [direct, *free], direct, rows, parts, done, given)
+    return best_of_both(predictor, twins, [direct, *free], direct, rows, parts, done, given)

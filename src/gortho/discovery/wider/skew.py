@@ -17,10 +17,9 @@ from gortho.discovery.correlation import (
     strongest,
 )
 from gortho.discovery.refits import align_signs
-from gortho.discovery.spectral import skew_basis
 from gortho.discovery.spreads import ROUNDING, UNDERSTATED, Spread
 from gortho.discovery.starts import CORRELATED, SCALARS
-from gortho.groups import haar, random_generator
+from gortho.groups import haar, random_generator, skew_basis
 from gortho.reps import Rep
 from gortho.samples.frame import Frame, form_distance, unit_form
 from gortho.samples.values import Samples

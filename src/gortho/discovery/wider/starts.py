@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from gortho.discovery.correlation import correlate, invariant_scalars
-from gortho.discovery.spectral import symmetric_basis
 from gortho.discovery.starts import CORRELATED, SCALARS, Start, distinct, quadratic_monomials, white_starts
 from gortho.discovery.wider.claim import Claim, filled
 from gortho.discovery.wider.skew import hermitian_starts, one_vector, skew_starts
-from gortho.groups import haar, random_generator
+from gortho.groups import haar, random_generator, symmetric_basis
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gortho.discovery.answer import provenance
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import SIGNIFICANCE
 from gortho.discovery.find import SEARCH_SAMPLES, VALIDATION_SAMPLES, FoundForm
 from gortho.discovery.looks import NEARLY_EXACT, SAME
 from gortho.discovery.models import paired_p, squared_errors
 from gortho.discovery.predictor import Kind, Parts
+from gortho.discovery.provenance import Provenance
 from gortho.discovery.result import Discovery
 from gortho.discovery.search import NEAR_BEST
 from gortho.discovery.spreads import spread
@@ -96,7 +96,9 @@ def widen(case: Case, form: FoundForm, asked: Asked, progress: Callable[[float],
     facts = found.provenance
     return replace(
         opened,
-        provenance=provenance(case.samples, case.seed, clock, facts.errors, facts.predictor, facts.tolerance),
+        provenance=Provenance.of(
+            case.samples, case.seed, clock, facts.tolerance, facts.errors, facts.predictor
+        ),
         notices=(*opened.notices, *_what_was_tried(opened, ends, court.failed, parts.validation.variance)),
     )
 

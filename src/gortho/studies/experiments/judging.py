@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gortho.discovery import defect, evidence, measured, verdict
+from gortho.discovery import defect, evidence, models, verdict
 from gortho.stored import restored
 from gortho.studies.experiments.figures import pyplot
 
@@ -140,7 +140,7 @@ def reliability(rows: pd.DataFrame) -> pd.DataFrame:
 def changed(module: Any, name: str, factor: float) -> Iterator[None]:
     """A threshold halved or doubled for a while, wherever it is used."""
     kept = getattr(module, name)
-    users = [user for user in (defect, evidence, measured, verdict) if hasattr(user, name)]
+    users = [user for user in (defect, evidence, models, verdict) if hasattr(user, name)]
     for user in users:
         setattr(user, name, kept * factor)
     try:

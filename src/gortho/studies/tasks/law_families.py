@@ -12,7 +12,7 @@ from torch import Tensor
 from gortho.groups import random_generator
 from gortho.studies.tasks.inputs import uniform
 from gortho.studies.tasks.laws import Law
-from gortho.studies.tasks.random_laws import _functions
+from gortho.studies.tasks.random_laws import random_functions
 
 #: What keeps a pole at q = 0 finite, as a share of the median of |q|.
 SOFT = 0.05
@@ -77,7 +77,7 @@ class Ingredients:
         key = int(torch.randint(2**31, (), generator=self.generator))
 
         def function(x: Tensor) -> Tensor:
-            return _functions(scale(inner(x) / units), count, shape, random_generator(key))
+            return random_functions(scale(inner(x) / units), count, shape, random_generator(key))
 
         values, offset = function(self.x), self.weights(count)
         middle = values.median(0).values

@@ -18,7 +18,7 @@ from gortho.terms import Metric
 SHAPES = ("polynomial", "network", "waves")
 
 
-def _functions(u: Tensor, count: int, shape: str, generator: torch.Generator) -> Tensor:
+def random_functions(u: Tensor, count: int, shape: str, generator: torch.Generator) -> Tensor:
     """``count`` random functions of standardised invariants ``u (N, m)``, giving ``(N, count)``."""
 
     def normal(*size: int) -> Tensor:
@@ -59,7 +59,7 @@ def random_law(
         coefficients = []
         for term in part.terms(metric.upper is None):
             legs = len(term.legs)
-            values = _functions(u, points**legs, shape, generator)
+            values = random_functions(u, points**legs, shape, generator)
             coefficients.append(values.reshape(samples, *(points,) * legs))
         parts.append(part.assemble(coefficients, x, lowered, metric))
     y = rep.join(parts)
@@ -82,7 +82,7 @@ def formless(
     x = torch.randn(samples, points, n, dtype=torch.float64, generator=generator)
     if kind == "network":
         flat = x.flatten(1)
-        y = _functions(flat, 1, "network", generator)[:, 0]
+        y = random_functions(flat, 1, "network", generator)[:, 0]
     elif kind == "taxicab":
         y = x.abs().sum(-1).prod(-1)
     elif kind == "maximum":

@@ -5,30 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gortho.discovery.answer import provenance
+from gortho.discovery.answer import INTERRUPTED, SHOWN
 from gortho.discovery.clock import Clock
 from gortho.discovery.defect import noise_of
 from gortho.discovery.evidence import Evidence
 from gortho.discovery.find import SEARCH_SAMPLES, VALIDATION_SAMPLES
 from gortho.discovery.law import with_formula
-from gortho.discovery.measured import Measured
+from gortho.discovery.models import Measured
 from gortho.discovery.posed import Posed, split
 from gortho.discovery.predictor import Parts
+from gortho.discovery.provenance import Provenance
 from gortho.discovery.result import Discovery
 from gortho.discovery.settings import Settings
 from gortho.discovery.verdict import Verdict
-from gortho.discovery.wider.answer import Case, wider_answer
+from gortho.discovery.wider.answer import Case, symmetry_out, wider_answer
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.claims import Asked, spaces_name
 from gortho.discovery.wider.search import first_look, last_look
 from gortho.discovery.wider.widen import Court
-from gortho.objectives import ABSOLUTE
+from gortho.objectives import ABSOLUTE, Objective
 from gortho.samples.errors import DataError
 from gortho.samples.frame import Frame
 from gortho.samples.values import Samples
-
-#: Held-out values that the report shows.
-SHOWN = 2_000
 
 
 def output_spaces(samples: Samples, dims: tuple[int, ...]) -> list[int]:
@@ -85,6 +83,7 @@ def discover_several(
     asked: Asked,
     dims: tuple[int, ...],
     names: Sequence[tuple[str, ...]],
+    objectives: Sequence[Objective],
     settings: Settings,
     seed: int,
     clock: Clock,
@@ -96,6 +95,10 @@ def discover_several(
         raise ValueError(
             "vectors of different dimension are supported for numbers, ordered and polar vectors: leave out "
             "classes, set_like, axial and odd outputs"
+        )
+    if ABSOLUTE not in objectives:
+        raise ValueError(
+            "vectors of different dimension are supported with absolute errors: leave out errors"
         )
     ends, spaces = [], asked.spaces
     with clock.stage("search"):
@@ -120,14 +123,18 @@ def discover_several(
         0.0,
         repr(samples.rep),
         names[end.claim.output_space],
-        provenance(samples, seed, clock, ABSOLUTE.errors, None, tolerance),
+        Provenance.of(samples, seed, clock, tolerance),
+        candidate=symmetry_out(posed, end.claim, end.theta).form_of(end.claim.output_space),
         evidence=empty,
         held_out=(true, true),
         notices=tuple(notices),
     )
     case = Case(start, samples, posed, None, settings, seed, clock, tolerance)
-    with clock.stage("twins"):
-        trial = Court(case, parts).tried(end)
+    try:
+        with clock.stage("twins"):
+            trial = Court(case, parts).tried(end)
+    except KeyboardInterrupt:
+        return replace(start, reason=INTERRUPTED[0], advice=INTERRUPTED[1], evidence=None)
     direct = trial.comparison.direct_unexplained
     trial = replace(trial, evidence=replace(trial.evidence, direct_unexplained=direct))
     return with_formula(wider_answer(case, trial), posed, None, clock)

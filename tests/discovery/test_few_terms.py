@@ -6,11 +6,11 @@ import torch
 
 from gortho import EquivariantRegressor
 from gortho.discovery.clock import Clock
+from gortho.discovery.few_terms import few_terms
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind, linear_predictor
 from gortho.discovery.smooth import Smooth
 from gortho.discovery.starts import Start, distinct
-from gortho.discovery.terms import few_terms
 from gortho.forms import QuadraticForm
 from gortho.samples import Samples
 from gortho.samples.door import enter
