@@ -13,7 +13,7 @@ from gortho.discovery.defect import Defect, Noise, contradicted, defect, noise_o
 from gortho.discovery.models import Invariants, Measured, coordinates, measure, squared_errors
 from gortho.discovery.norms import OtherNorm, changes
 from gortho.discovery.predictor import Parts
-from gortho.discovery.twins import best_of_both
+from gortho.discovery.twins import best_of_both, model_of
 from gortho.groups import random_generator
 from gortho.objectives.learners import KernelRidge, Table, boosted_trees, polynomial
 from gortho.reps import as_rep
@@ -287,7 +287,11 @@ def test_what_corrects_a_predictor_that_fails_does_not_stand_for_free_models():
     parts = Parts(samples, samples, samples)
     failing = y.clone()
     failing[:10] += 5.0  # on held-out samples only
-    own, corrected = (model_of(name, parts, [y, failing]) for name in ("equivariant", "equivariant, corrected"))
-    twin, direct = (model_of(name, parts, [y + e, y + e]) for name, e in (("trees", -1e-9), ("network", 1e-3)))
+    own, corrected = (
+        model_of(name, parts, [y, failing]) for name in ("equivariant", "equivariant, corrected")
+    )
+    twin, direct = (
+        model_of(name, parts, [y + e, y + e]) for name, e in (("trees", -1e-9), ("network", 1e-3))
+    )
     c = best_of_both(own, [twin], [corrected, direct], direct, None, parts, True, None)
     assert c.free.name == "network" and c.everyone.free_unexplained < 1e-5
