@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from scipy.stats import entropy
 from sklearn.metrics import log_loss
 
@@ -19,6 +20,7 @@ from gortho.discovery.reach import Extrapolated
 from gortho.discovery.spreads import BOOSTS
 from gortho.formulas import Formula
 from gortho.formulas.writing import TEXT, body
+from gortho.reps import as_rep
 from gortho.samples import DataError, Dataset, read, write
 from gortho.samples.checks import variable_names
 from gortho.samples.door import as_targets
@@ -26,6 +28,7 @@ from gortho.samples.errors import OTHERS, MissingError, listed
 from gortho.samples.kinds import ARRAYS
 from gortho.samples.sampling import choose
 from gortho.samples.spaces import apart, side_by_side
+from gortho.samples.values import part_sizes
 from gortho.stored import plain
 from gortho.surveyed import scalars_of, sizes_of, slope_of
 
@@ -213,9 +216,12 @@ def certify(found: Discovery, data: Dataset) -> Certificate:
         return result
     y = as_targets(data.y, found.output, len(found.names))[0]
     mean = partial(np.average, axis=0, weights=data.weights)  # slopes have errors
-    result.mse = float(mean(np.square(found.predict(data.X, scalars_of(data)) - y)).mean())
-    variance = float(mean(np.square(y - mean(y))).mean())
-    result.relative_mse = result.mse / variance if variance > 0 else math.inf if result.mse > 0 else 0.0
+    errors = found.predict(data.X, scalars_of(data)) - y
+    result.mse = float(mean(np.square(errors)).mean())
+    unit = part_sizes(torch.tensor(y), as_rep(found.output), len(found.names)).numpy()  # as at discovery
+    variance = float(mean(np.square((y - mean(y)) / unit)).mean())
+    left = float(mean(np.square(errors / unit)).mean())
+    result.relative_mse = left / variance if variance > 0 else math.inf if left > 0 else 0.0
     if found.peers:
         stored = result.stored_relative_mse = found.peers[0].relative_mse
         if not result.relative_mse <= WORSE * stored + MORE:

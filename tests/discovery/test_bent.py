@@ -1,15 +1,19 @@
 """Forms beside other rules of length, where all vectors lie on one side of the origin."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from helpers import normal
 
 import gortho
+from gortho.discovery import bent
 from gortho.discovery.bent import TOLD_APART, BentFamily, bent_p, mean_direction
 from gortho.discovery.family import Standard, differences
 from gortho.discovery.verdict import Verdict
 from gortho.objectives import ABSOLUTE
+from gortho.samples.frame import Frame
 from gortho.samples.values import Samples
 
 
@@ -76,3 +80,18 @@ def test_a_law_of_one_coordinate_is_found_whatever_the_rule_of_length():
     x = positive(count=600)[:, 0].numpy()
     clock = gortho.discover(x, x[:, 0] + 0.01 * np.random.default_rng(0).normal(size=600), look_for="O")
     assert clock.form is not None and clock.form.signature.zero == 2 and clock.evidence.bent is None
+
+
+def test_a_rival_over_decades_is_fitted_and_one_that_fails_is_not_beaten(monkeypatch):
+    """Lengths that span decades: the bend goes on as a straight line, where exponentials would overflow."""
+    x = (normal(400, 2, seed=1) * torch.tensor([0.3, 4.0])).exp()
+    y = x[:, 0] * x[:, 1] * (1 + 0.05 * normal(400, seed=2))
+    frame = Frame.of(x)
+    A = frame.form_in(torch.tensor([[0.0, 1.0], [1.0, 0.0]]).double())
+    samples = Samples((x @ frame.W.mT)[:, None], y / y.std())
+    rivals = []
+    monkeypatch.setattr(bent, "paired_p", lambda own, rival: rivals.append(rival) or 0.0)
+    bent_p(samples, A, ABSOLUTE, 0)
+    assert len(rivals) == 2 and all(np.isfinite(errors).all() for errors in rivals)
+    monkeypatch.setattr(bent, "paired_p", lambda own, rival: math.nan)
+    assert bent_p(samples, A, ABSOLUTE, 0) == 1.0

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from helpers import normal
 from scipy.stats import t
 
 import gortho
@@ -21,6 +22,7 @@ from gortho.discovery.search import Restart, Search
 from gortho.discovery.spreads import given_errors
 from gortho.discovery.verdict import judge
 from gortho.objectives import LABELS
+from gortho.reps import as_rep
 from gortho.runs import probabilities
 from gortho.samples import DataError, Dataset
 from gortho.samples.door import enter
@@ -368,3 +370,20 @@ def test_few_labels_promise_no_exact_symmetry(held_out):
     found = class_defect(alike, False, held_out, 2)
     # A difference of t² / 2N in the mean log loss is what chance does to the likelihood of N labels.
     assert found.low == 0 and found.high == pytest.approx(1.96**2 / (2 * held_out) / math.log(2) / 0.8)
+
+
+def test_a_class_without_weight_is_told():
+    x = normal(300, 2)
+    labels = np.where(x[:, 0] ** 2 > x[:, 1] ** 2, "a", "b").astype(object)
+    labels[:12] = "c"
+    with pytest.raises(DataError, match="class 'c' has 0 samples, each needs 10"):
+        gortho.discover(x, labels, "class", sample_weight=np.arange(300) >= 12)
+
+
+def test_models_of_classes_serve_where_training_lacks_a_class():
+    """A class may be in one block of a trajectory alone, which is held out."""
+    rows = [normal(60, 2, seed=seed) for seed in range(3)]
+    y = torch.eye(3, dtype=torch.float64)[(rows[0][:, 0] > 0).long()]
+    parts = [Samples(x[:, None], y, as_rep("3*scalar"), classes=("a", "b", "c")) for x in rows]
+    for learnt in LABELS.learnt(rows, parts, [torch.zeros(60, 3)] * 3, 0):
+        assert all(logs.shape == (60, 3) and torch.isfinite(logs).all() for logs in learnt.outputs)

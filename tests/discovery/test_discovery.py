@@ -1,6 +1,7 @@
 """Discovery: right where there is a form, silent where there is none, and one and the same A throughout."""
 
 import dataclasses
+import importlib
 import json
 import re
 
@@ -11,15 +12,18 @@ from helpers import stir
 
 import gortho
 from gortho import Discovery, QuadraticForm, Settings, Symmetry, Verdict
+from gortho.discovery.posed import split
 from gortho.discovery.predictor import build_network
 from gortho.discovery.provenance import Provenance
 from gortho.discovery.spectral import spectral_form
 from gortho.discovery.verdict import NONE_RIGHT
+from gortho.discovery.wider.widen import Court
 from gortho.formulas.terms import Factor, Monomial, Term
 from gortho.nn.framed import InFrame
 from gortho.reps import Metric, as_rep
 from gortho.samples import DataError
 from gortho.samples.frame import Frame
+from gortho.samples.values import Samples
 from gortho.stored import stored
 from gortho.studies import tasks
 from gortho.studies.baselines import LieGG, form_of_generators, generator_distance
@@ -533,3 +537,71 @@ def test_options_that_mean_nothing_are_named(option):
     x = torch.randn(30, 3)
     with pytest.raises((ValueError, TypeError), match=f"{next(iter(option))} = .*: give"):
         gortho.discover(x, x[:, 0], **option)
+
+
+@pytest.mark.filterwarnings("ignore::gortho.discovery.result.NotAccepted")
+@pytest.mark.parametrize("unit", [1.0, 1e6])
+def test_one_target_does_not_hide_another_by_its_units(unit, tmp_path):
+    """The second target keeps no form: whatever the unit of the first, that is seen."""
+    x = normal(400, 3)
+    q = x[:, 0] ** 2 - x[:, 1] ** 2 + 2 * x[:, 2] ** 2
+    other = q + x.prod(1) + 0.5 * x[:, 0]
+    y = torch.stack([unit * (q + 0.01 * normal(400, seed=1)), other], 1)
+    found = gortho.discover(x, y, settings=SMALL, look_for="O")
+    assert found.verdict is Verdict.NONE and found.defect.low > 0.003
+    again = Discovery.load(found.save(tmp_path / "run"))
+    assert np.array_equal(again.predict(x), found.predict(x))
+    left = (found.predict(x) - y.numpy()).std(0) / y.std(0).numpy()
+    assert (left < 0.5).all()
+
+
+def test_targets_that_differ_in_a_few_samples_alone_are_told():
+    x, y = normal(60, 3), torch.zeros(60)
+    held_out = split(Samples(x[:, None], y), 0)[1][-1]
+    y[held_out] = 1.0
+    found = gortho.discover(x, y)
+    assert found.verdict is Verdict.UNDERDETERMINED and "the same in all samples but a few" in found.reason
+
+
+@pytest.mark.parametrize("share", [0.75, 0.9])
+def test_one_input_may_be_most_of_the_samples(share):
+    x = normal(500, 3)
+    x[int(500 * (1 - share)) :] = x[-1].clone()
+    y = x[:, 0] ** 2 - x[:, 1] ** 2 + 2 * x[:, 2] ** 2 + 0.1 * normal(500, seed=1)
+    found = gortho.discover(x[torch.randperm(500)], y, settings=SMALL, look_for="O")
+    assert found.verdict is Verdict.UNDERDETERMINED  # y does not belong to x
+
+
+def test_what_does_not_apply_is_refused():
+    x, labels = normal(40, 3), ["a", "b"] * 20
+    for option in ({"axial": [0]}, {"spaces": [0]}):
+        with pytest.raises(ValueError, match="leave out axial and spaces"):
+            gortho.discover(x, labels, "class", **option)
+    parts = [normal(40, 2), normal(40, 3)]
+    for option in ({"errors": "nonsense"}, {"errors": "relative"}):
+        with pytest.raises(ValueError, match="errors"):
+            gortho.discover(parts, x.square().sum(1), **option)
+    with pytest.raises(ValueError, match="errors"):
+        gortho.discover(x, labels, "class", errors="nonsense")
+
+
+def test_ctrl_c_between_stages_keeps_the_form(plain_task, monkeypatch):
+    def interrupt(*given):
+        raise KeyboardInterrupt
+
+    for name in ("outliers", "_of_rank"):
+        with monkeypatch.context() as patch:
+            patch.setattr(importlib.import_module("gortho.discovery.discover"), name, interrupt)
+            found = gortho.discover(plain_task.x, plain_task.y, settings=SMALL)
+        assert found.verdict is Verdict.UNDERDETERMINED and found.candidate is not None
+
+
+def test_ctrl_c_keeps_the_form_of_vectors_of_different_dimension(monkeypatch):
+    def interrupt(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Court, "tried", interrupt)
+    x, z = normal(150, 3), normal(150, 2)
+    found = gortho.discover([x, z], x.square().sum(1) - 2 * z.square().sum(1), settings=SMALL)
+    assert found.verdict is Verdict.UNDERDETERMINED and "interrupted" in found.reason
+    assert found.candidate is not None

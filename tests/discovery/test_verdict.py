@@ -5,9 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from helpers import normal
 from scipy.stats import t as student_t
 
-from gortho import QuadraticForm
+import gortho
+from gortho import QuadraticForm, Settings
 from gortho.discovery.answer import few_samples
 from gortho.discovery.defect import Noise
 from gortho.discovery.models import Measured
@@ -25,6 +27,8 @@ from gortho.objectives import ABSOLUTE
 from gortho.samples import Samples
 from gortho.samples.frame import Frame, unit_form
 from gortho.stored import restored, stored
+
+SMALL = Settings(starts=10, generations=2, refits=4, predictor_steps=100)
 
 
 def measured(unexplained=0.001, free=0.01, p=None):
@@ -191,6 +195,33 @@ def test_a_few_bundles_leave_doubt_where_many_would_not():
     assert not evidence(better).doubtful(0.003)
     assert evidence(dataclasses.replace(better, bundles=10)).doubtful(0.003)
     assert not evidence(dataclasses.replace(better, bundles=40)).doubtful(0.003)
+
+
+def test_one_of_four_samples_is_no_few():
+    ruled = evidence(measured(0.4, 0.4), others=measured(0.2, 0.2), worst=(7,), worst_share=0.6)
+    assert ruled.few_rule and not dataclasses.replace(ruled, held_out=4).few_rule
+
+
+def test_known_noise_does_not_make_surer_than_samples_can():
+    m = dataclasses.replace(measured(0.6, 0.6), unexplained_error=0.1)
+    sure = {
+        share: confidence(evidence(m, noise=Noise(share, 0.0, "given errors of y")), Verdict.FOUND)
+        for share in (0.3, 0.6, 0.8)
+    }
+    assert sure[0.8] == sure[0.6] < 0.9 and sure[0.3] <= sure[0.6]
+    assert sure[0.6] < confidence(evidence(measured(0.001, 0.001)), Verdict.FOUND)
+
+
+def test_errors_larger_than_what_is_left_are_told_and_break_nothing():
+    m = measured(0.45, 0.3)
+    impossible = evidence(m, noise=Noise(5.0, 0.0, "given errors of y"))
+    assert impossible.too_noisy and impossible.defect.low < 0.9
+    assert not evidence(m, noise=Noise(0.4, 0.0, "given errors of y")).too_noisy and not evidence(m).too_noisy
+    x = normal(400, 3)
+    y = x[:, 0] ** 2 + 3 * torch.sign(torch.sin(40 * x[:, 1]))
+    found = gortho.discover(x, y, y_error=10.0, settings=SMALL, look_for="O")
+    assert any("larger than all that the models leave" in notice for notice in found.notices)
+    assert found.defect.low < 0.9
 
 
 def test_evidence_survives_being_written():

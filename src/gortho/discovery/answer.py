@@ -43,6 +43,10 @@ OUTLIERS = (
     "Look first at the few samples that the note names: outliers make most of the error. Drop what is wrong, or say by "
     "y_error or sample_weight how much they count."
 )
+TOO_NOISY = (
+    "the errors of y (y_error, or what repeated inputs show) are larger than all that the models leave unexplained: "
+    "check that they are standard errors, in the units of y"
+)
 IN_FITS = "in the fits, in the verdict and for the formula, but not in the lines on held-out errors"
 INTERRUPTED = (
     "The search was interrupted: this is the best form so far, and the evidence is not complete.",
@@ -75,6 +79,7 @@ def answer(
         seen = None if evidence.broken is None else violation(posed, comparison, A)
         ruling = _ruling(evidence, comparison, posed, A, matrices, seen, tolerance, clock)
     notices = [*notices, *_few_notice(evidence, posed), *_how_errors_count(samples, posed, found)]
+    notices += [TOO_NOISY] if evidence is not None and evidence.too_noisy else []
     exact = fitted is not None and (form.law is fitted or fitted.kind is Kind.POLYNOMIAL)
     errors = None
     if matrices is not None:
@@ -240,14 +245,16 @@ def peers_of(
     posed: Posed, c: Comparison, form: QuadraticForm | Symmetry, objective: Objective = ABSOLUTE
 ) -> tuple[tuple[Peer, ...], Tensor]:
     """Mean losses in the given coordinates, by the weights of the samples, and the predictor's values."""
-    unit = posed.given.train.units[1]  # squares stay in range
+    unit = posed.y_units
     parts = [s.in_units(1.0, unit) for s in posed.given]
-    test = parts[2]
+    test, largest = parts[2], float(unit.max())
     share = 1.0 if test.weights is None else 1 / float(test.weights.mean())
     # The same error is the same share as in the reason, also where few weights are large.
     whole = max(share * objective.chance(parts)[1], 1e-300)
     rows = []
     for model, name, note in _models(c, form):
-        loss = share * float(objective.losses(posed.values_out(model.held_out) / unit, test).mean())
-        rows.append(Peer(name, loss * unit * unit, loss / whole, model.parameters, note))
+        values = posed.values_out(model.held_out)
+        loss = share * float(objective.losses(values / unit, test).mean())
+        mean = share * float(objective.losses(values / largest, posed.given[2].in_units(1.0, largest)).mean())
+        rows.append(Peer(name, mean * largest * largest, loss / whole, model.parameters, note))
     return tuple(rows), posed.values_out(objective.expected(c.own.held_out))

@@ -70,9 +70,11 @@ def order_in_parts(samples: Samples, sizes: list[int], seed: int) -> list[Tensor
     )  # large ones last
     rank = rank[bundle]
     order = rank.argsort(stable=True)
-    last = torch.cat([rank[order].diff() != 0, torch.tensor([True])])  # of its bundle
+    bounds = [*(1 + rank[order].diff().nonzero()[:, 0]).tolist(), len(samples)]  # where bundles end
+    beside = (len(samples) - int(counts.max())) // (len(sizes) + 1)  # one bundle may be most of the samples
     ends = [0]
-    for size in sizes:
-        ends.append(ends[-1] + size + int(last[ends[-1] + size - 1 :].to(torch.uint8).argmax()))
-    cuts = [*ends, len(samples)]
-    return [order[start:stop] for start, stop in itertools.pairwise(cuts)]
+    for left, size in zip(range(len(sizes), 0, -1), sizes):
+        enough = ends[-1] + min(size, beside)
+        # At least one bundle is left for each part to come.
+        ends.append(min(next(end for end in bounds if end >= enough and end > ends[-1]), bounds[-1 - left]))
+    return [order[start:stop] for start, stop in itertools.pairwise([*ends, len(samples)])]

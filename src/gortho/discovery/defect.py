@@ -99,6 +99,7 @@ def defect(m: Measured, noise: Noise | None, broken: bool) -> Defect:
     ``broken``: whether free models are beyond doubt better than all twins.
     """
     known, error = (0.0, 0.0) if noise is None else (noise.share, noise.error)
+    known = min(known, m.unexplained, m.free_unexplained)  # these samples have no more
     law = max(1 - known, 1e-3)  # the law's share of the variance of y
     # Never below what these samples could have shown.
     left = max(m.unexplained - known, 0.0) + TWO_SIDED * math.hypot(m.unexplained_error, error)

@@ -47,7 +47,7 @@ from gortho.objectives import Objective, objectives_for
 from gortho.progress import Watch, watched
 from gortho.reps import Rep
 from gortho.samples.called import Labels
-from gortho.samples.door import as_names, enter, hopeless
+from gortho.samples.door import CONSTANT_IN_MOST, as_names, constant_targets, enter, hopeless
 from gortho.samples.named import frame_columns, scalar_columns
 from gortho.samples.spaces import are_spaces, coordinates_of, side_by_side, with_coordinates
 from gortho.samples.values import Samples
@@ -157,11 +157,16 @@ def discover(
     samples = samples.with_targets(samples.y, even_rep(samples.rep))  # parity is told apart from O(A)
     if known is not None:
         notices = [*known.data.notices, *notices]
-    refusal = hopeless(samples)
-    if refusal:
+
+    def refused(reason: str, advice: str) -> Discovery:
         facts = Provenance.of(samples, seed, clock, tolerance)
-        about: dict[str, Any] = {"output": repr(samples.rep), "names": samples.names, "provenance": facts}
-        return Discovery(Verdict.UNDERDETERMINED, *refusal, 0.0, notices=tuple(notices), **about)
+        about = repr(samples.rep), samples.names, facts
+        return Discovery(Verdict.UNDERDETERMINED, reason, advice, 0.0, *about, notices=tuple(notices))
+
+    if refusal := hopeless(samples):
+        return refused(*refusal)
+    if samples.classes and (asked.axial or asked.spaces):
+        raise ValueError("labels are told apart by one form of polar vectors: leave out axial and spaces")
     samples, told = bundled(samples)
     notices += told
     objectives, settings = objectives_for(samples, errors), settings or Settings()
@@ -171,6 +176,8 @@ def discover(
             found = discover_several(samples, asked, dims, kinds, *given, notices, tolerance)
         else:
             posed = Posed.of(samples, seed, known, whole=len(samples) == len(X))
+            if constant_targets(posed.given.train):
+                return refused(*CONSTANT_IN_MOST)
             found = _discover(samples, posed, *given, watch, notices, tolerance, asked)
     from_tables: dict[str, Any] = {"columns": frame_columns(X), "scalar_columns": scalar_columns(scalars)}
     return replace(with_reach(found, samples), **from_tables)
@@ -192,7 +199,10 @@ def _without_outliers(
     for _ in range(SEARCHES):
         if interrupted or not form.search.objective.least_squares or clock.over():
             break
-        out = outliers(posed.parts, form.A, form.search.objective, seed)
+        try:
+            out = outliers(posed.parts, form.A, form.search.objective, seed)
+        except KeyboardInterrupt:
+            return form, True, posed
         if not bool(out.any()):
             break
         posed = posed.without(out)
@@ -244,11 +254,11 @@ def _discover(
     form, interrupted, kept = _without_outliers(find, posed, **common)
     everything, posed, progress = posed, kept, partial(report, kept)
     notices = [*notices, *outlier_notices(everything, posed)]
-    A, zero = _of_rank(form, posed, seed)
-    objective = form.search.objective
+    A, zero, objective = form.A, 0, form.search.objective
     parts, fitted, comparison = posed.weighted(objective), form.law, None
     steps, squares = settings.predictor_steps, objective.least_squares
     try:
+        A, zero = _of_rank(form, posed, seed)
         with clock.stage("predictor"):
             how = common | {"progress": partial(progress, "predictor", A=A)}
             few = 50 if interrupted else steps

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gortho.discovery.defect import NOTABLE_GAIN, ROUNDING, Defect, Noise, class_defect, contradicted, defect
+from gortho.discovery.defect import (
+    NOTABLE_GAIN,
+    ROUNDING,
+    TWO_SIDED,
+    Defect,
+    Noise,
+    class_defect,
+    contradicted,
+    defect,
+)
 from gortho.discovery.models import RULED_BY_FEW, Measured
 
 #: There is no form where models of the coordinates explain this share of what all twins leave over: less than that may
@@ -17,8 +26,10 @@ CLEAR_GAIN = 0.3
 DOUBT = 0.02
 #: … or half as sure, of fewer bundles of samples than this: a test of few cannot be surer.
 DOUBT_OF_FEW, FEW_BUNDLES = 0.5, 30
-#: No few held-out samples rule an error that is smaller than this share of the variance.
+#: No few held-out samples rule an error that is smaller than this share of the variance …
 NO_ERROR = 1e-4
+#: … and few they are only up to this share of them: of four samples one often has most of the error.
+FEW = 0.05
 
 
 @dataclass(frozen=True)
@@ -54,7 +65,8 @@ class Evidence:
     @property
     def few_rule(self) -> bool:
         """Whether a few held-out samples make up most of an error that is not negligible."""
-        return self.worst_share > RULED_BY_FEW and self.everyone.unexplained > NO_ERROR
+        few = len(self.worst) <= FEW * self.held_out
+        return few and self.worst_share > RULED_BY_FEW and self.everyone.unexplained > NO_ERROR
 
     @property
     def typical(self) -> Measured:
@@ -68,6 +80,19 @@ class Evidence:
     def left_over(self) -> float:
         """What the best twin leaves unexplained, apart from known noise."""
         return self.typical.unexplained - (0.0 if self.noise is None else self.noise.share)
+
+    @property
+    def resolved(self) -> float:
+        """The least that may be left over as far as these samples tell, beside noise that is known."""
+        if self.noise is None:
+            return 0.0
+        return TWO_SIDED * math.hypot(self.typical.unexplained_error, self.noise.error)
+
+    @property
+    def too_noisy(self) -> bool:
+        """Whether the noise that is said to be known is beyond doubt more than all that models leave."""
+        m = self.everyone
+        return self.noise is not None and self.noise.share > 1.5 * m.unexplained + 3 * m.unexplained_error
 
     @property
     def broken(self) -> Measured | None:

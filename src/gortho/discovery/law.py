@@ -141,7 +141,7 @@ def _law(found: Discovery, symmetry: Symmetry, posed: Posed, units: tuple[float,
     formula = Formula("y", terms, symmetry, found.output, ("x",) * posed.given.train.points)
     x_unit, rep = posed.x_unit / units[0], as_rep(found.output).parts[0]
     # Inner products have the size of the form, upper indices none of it, and lower ones twice as much.
-    y_unit = size ** ((rep.up - rep.down) / 2) * posed.unit / units[1]
+    y_unit = size ** ((rep.up - rep.down) / 2) * float(posed.unit) / units[1]
     return given(formula, symmetry, size**0.5 * x_unit, y_unit).terms
 
 

@@ -33,7 +33,7 @@ class Posed:
     parts: Parts
     given: Parts  # in the given coordinates
     frame: Frame
-    unit: float  # of outputs: that of y, and one of logits
+    unit: float | Tensor  # of outputs, or of each entry of several: that of y, and one of logits
     x_unit: float = 1.0
     known: Survey | None = None  # of all rows, where the samples are some of them
     numbers: Tensor | None = None  # of the samples, part by part, where they are the rows that were given
@@ -56,8 +56,7 @@ class Posed:
         scaled = [part.indicators().in_units(x_unit, y_unit) for part in given]
         frame = Frame.of(scaled[0].x)
         white = [part.in_frame(frame) for part in scaled]
-        size = float(white[0].y.abs().max())
-        size *= float((white[0].y / size).square().mean().sqrt())
+        size = white[0].part_sizes
         parts = Parts(*(w.in_units(1.0, size) for w in white))
         unit = 1.0 if given.train.classes else size * y_unit
         return cls(parts, given, frame, unit, x_unit, known, numbers)
@@ -75,6 +74,11 @@ class Posed:
     def everyone(self) -> Samples:
         """All samples, in the given coordinates, part by part."""
         return Samples.cat(self.given)
+
+    @property
+    def y_units(self) -> Tensor:
+        """Units of the given targets in which no part of them hides the others, and squares stay in range."""
+        return torch.ones(()) if self.classes else self.given.train.part_sizes
 
     @property
     def classes(self) -> tuple[Any, ...]:
@@ -96,10 +100,9 @@ class Posed:
 
     def measured(self, twin: Tensor, free: Tensor) -> Measured:
         """Predictions of the held-out samples, in the frame, as the given coordinates see their errors."""
-        unit = self.given.train.units[1]  # squares stay in range
-        parts = [s.in_units(1.0, unit) for s in self.given]
+        parts = [s.in_units(1.0, self.y_units) for s in self.given]
         test, everyone = parts[2], Samples.cat(parts)
-        errors, of_free = (squared_errors(self.values_out(v) / unit, test) for v in (twin, free))
+        errors, of_free = (squared_errors(self.values_out(v) / self.y_units, test) for v in (twin, free))
         mean = everyone.y.mean(0)
         deviations = [squared_errors(mean.expand(len(s), *mean.shape), s) for s in (test, everyone)]
         return measure(errors, of_free, deviations[0], float(deviations[1].mean()), test.bundles)

@@ -189,7 +189,7 @@ def _network_of(state: dict[str, Tensor], found: Discovery) -> InFrame:
     A = state.pop("A")
     form = None if "symmetry" in found.network_options else QuadraticForm(A)
     net = build_network(form, found.output, found.network_options)
-    whole = InFrame(net, state["W"], float(state["unit"]), found.candidate, float(state["x_unit"]))
+    whole = InFrame(net, state["W"], state["unit"], found.candidate, float(state["x_unit"]))
     derived = {k: v for k, v in whole.state_dict().items() if k.startswith(DERIVED)}
     whole.load_state_dict(state | derived)
     return whole

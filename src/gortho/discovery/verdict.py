@@ -89,7 +89,7 @@ def confidence(e: Evidence, verdict: Verdict) -> float:
     if e.classes:  # labels leave much to chance, whatever the form
         score += CALIBRATION["classes"]
     else:
-        score += CALIBRATION["left over"] * math.log10(max(e.left_over, SMALLEST_LEFT))
+        score += CALIBRATION["left over"] * math.log10(max(e.left_over, e.resolved, SMALLEST_LEFT))
     score += CALIBRATION["spread"] * math.log10(max(e.spread, SMALLEST_SPREAD))
     score += CALIBRATION["broken"] * (e.broken is not None)
     return min(1 / (1 + math.exp(-score)), MOST_CONFIDENT)

@@ -14,6 +14,8 @@ from gortho.skew import SkewForm
 class InFrame(nn.Module):
     """f(x) = u ρ(W⁻¹) net(Wx/v): a network trained on z = Wx/v, with targets in units of u, for the caller's own x.
 
+    Several outputs may have a unit for each entry.
+
     One unit v for all of x commutes with every linear map, so W and its inverse stay of order one for x of any size.
     If the network respects O(A) in z, this one respects O(WᵀAW) in x. Weights work where all directions are alike,
     whatever the units of x and y are. Vectors of several kinds may have a W each, ``(p, n, n)``.
@@ -23,7 +25,7 @@ class InFrame(nn.Module):
         self,
         net: EquivariantNet,
         W: Tensor,
-        unit: float = 1.0,
+        unit: float | Tensor = 1.0,
         form: QuadraticForm | SkewForm | None = None,
         x_unit: float = 1.0,
     ):

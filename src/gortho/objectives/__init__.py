@@ -12,12 +12,11 @@ from gortho.samples.values import Samples
 
 def objectives_for(samples: Samples, errors: str = "auto") -> tuple[Objective, ...]:
     """The objectives that a search tries, by the kind of the targets and the name of the errors."""
-    if samples.classes:
-        return (LABELS,)
     try:
-        return tuple(SQUARES.values()) if errors == "auto" else (SQUARES[Errors(errors)],)
+        squares = tuple(SQUARES.values()) if errors == "auto" else (SQUARES[Errors(errors)],)
     except ValueError:
         raise ValueError(f"errors = {errors!r}: choose 'auto', 'absolute' or 'relative'") from None
+    return (LABELS,) if samples.classes else squares
 
 
 __all__ = [

@@ -72,22 +72,23 @@ class CrossEntropy(Objective):
         """Boosted trees and logistic regression, alone and with the predictor's logits as further inputs."""
         from sklearn.ensemble import HistGradientBoostingClassifier
 
-        codes = parts[0].y.argmax(1).numpy()
+        codes, classes = parts[0].y.argmax(1).numpy(), parts[0].y.shape[1]
+        early = np.bincount(codes)[np.unique(codes)].min() > 1  # else a class is not in both parts
         weights = None if parts[0].weights is None else parts[0].weights.double().numpy()
         expand, logits = monomials_of(rows[0], MONOMIALS, DEGREE), [z - z.mean(1, keepdim=True) for z in own]
         for corrects in (False, True):
             beside = logits if corrects else [torch.zeros(len(Z), 0) for Z in rows]
             plain = [torch.cat([Z, z], 1) for Z, z in zip(rows, beside)]
             trees = HistGradientBoostingClassifier(
-                max_iter=150, learning_rate=0.08, early_stopping=True, random_state=seed
+                max_iter=150, learning_rate=0.08, early_stopping=early, random_state=seed
             )
             trees.fit(plain[0].numpy(), codes, sample_weight=weights)
-            alone = None if corrects else partial(_logs, trees, least=LEAST_PROBABILITY)
-            yield Learnt("boosted trees", [_logs(trees, Z) for Z in plain[1:]], corrects, alone)
+            alone = None if corrects else partial(_logs, trees, classes=classes, least=LEAST_PROBABILITY)
+            yield Learnt("boosted trees", [_logs(trees, Z, classes) for Z in plain[1:]], corrects, alone)
             wide = [torch.cat([expand(Z), z], 1) for Z, z in zip(rows, beside)]
             regressions = _regressions(wide[0], codes, weights)
-            best = min(regressions, key=lambda m: self.losses(_logs(m, wide[1]), parts[1]).mean())
-            yield Learnt("logistic regression", [_logs(best, Z) for Z in wide[1:]], corrects)
+            best = min(regressions, key=lambda m: self.losses(_logs(m, wide[1], classes), parts[1]).mean())
+            yield Learnt("logistic regression", [_logs(best, Z, classes) for Z in wide[1:]], corrects)
 
 
 LABELS = CrossEntropy()
@@ -109,9 +110,11 @@ def _regressions(rows: Tensor, codes: np.ndarray, weights: np.ndarray | None) ->
         return [fit.fit(rows.numpy(), codes, last__sample_weight=weights) for fit in fits]
 
 
-def _logs(model: Any, rows: Tensor, least: float = 1e-300) -> Tensor:
-    """The log-probabilities of a fitted classifier."""
-    return torch.as_tensor(model.predict_proba(rows.numpy())).double().clamp_min(least).log()
+def _logs(model: Any, rows: Tensor, classes: int, least: float = 1e-300) -> Tensor:
+    """The log-probabilities of a fitted classifier, which may not have seen every class."""
+    p = torch.zeros(len(rows), classes, dtype=torch.float64)
+    p[:, model.classes_] = torch.as_tensor(model.predict_proba(rows.numpy())).double()
+    return p.clamp_min(least).log()
 
 
 def least_probability(samples: int, classes: int) -> float:

@@ -24,7 +24,7 @@ from gortho.samples.checks import (
 )
 from gortho.samples.errors import DataError, missing
 from gortho.samples.frame import RANK_TOLERANCE
-from gortho.samples.labels import as_labels
+from gortho.samples.labels import as_labels, check_counts
 from gortho.samples.named import (
     Columns,
     check_lengths,
@@ -42,6 +42,11 @@ MIN_SAMPLES = 20
 MANY_POINTS = 40
 #: What varies by less than this share of its size is constant.
 CONSTANT = 1e-12
+CONSTANT_TARGET = ("The target is constant: every form fits it.", "Give a target that varies with x.")
+CONSTANT_IN_MOST = (
+    "The target is the same in all samples but a few, which are not among those that a form is fitted to.",
+    "Give more samples in which the target differs.",
+)
 #: Rows from which the rank of the inputs is computed.
 RANK_ROWS = 20_000
 
@@ -225,7 +230,10 @@ def enter(
         labels=called,
         **{name: torch.tensor(part) for name, part in parts.items() if part is not None},
     )
-    return _without_weightless(entered, notices)
+    entered, notices = _without_weightless(entered, notices)
+    if classes:  # some may have been left out since
+        check_counts(entered.y.sum(0).int().tolist(), classes)
+    return entered, notices
 
 
 def _shape_notices(x: np.ndarray, vectors: bool) -> list[str]:
@@ -246,6 +254,12 @@ def _without_weightless(samples: Samples, notices: list[str]) -> tuple[Samples, 
     counts = torch.nonzero(samples.weights)[:, 0]
     told = f"{len(samples) - len(counts)} samples of weight zero are left out"
     return samples.rows(counts), [*notices, told]
+
+
+def constant_targets(samples: Samples) -> bool:
+    """Whether the targets are the same in all samples."""
+    y = samples.y.reshape(len(samples), -1)
+    return bool((y.amax(0) - y.amin(0) <= CONSTANT * y.abs().amax(0)).all())
 
 
 def constant_columns(samples: Samples) -> list[str]:
@@ -281,9 +295,8 @@ def hopeless(samples: Samples) -> tuple[str, str] | None:
             f"Give at least {MIN_SAMPLES} samples, preferably several hundred; a form in {n} dimensions has "
             f"{n * (n + 1) // 2 - 1} unknowns.",
         )
-    y = samples.y.reshape(len(samples), -1)
-    if float((y.amax(0) - y.amin(0)).max()) <= CONSTANT * float(y.abs().max()):
-        return ("The target is constant: every form fits it.", "Give a target that varies with x.")
+    if constant_targets(samples):
+        return CONSTANT_TARGET
     constant = constant_columns(samples)
     if constant:
         return (

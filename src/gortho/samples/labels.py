@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,13 +53,16 @@ def as_labels(y: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
             f"y has {len(classes)} different labels, at most {MAX_CLASSES} are taken for classes: choose "
             "output='scalar' if it is a number"
         )
-    least = int(counts.argmin())
-    if counts[least] < MIN_OF_CLASS:
-        told = f"{counts[least]} sample" if counts[least] == 1 else f"{counts[least]} samples"
-        raise DataError(
-            f"class {classes[least]!r} has {told}, each needs {MIN_OF_CLASS}: give more, or leave it out"
-        )
+    check_counts(counts, classes)
     return codes, classes
+
+
+def check_counts(counts: Sequence[int], classes: Sequence[Any]) -> None:
+    """Each class needs some samples."""
+    count, label = min(zip(counts, classes), key=lambda pair: pair[0])
+    if count < MIN_OF_CLASS:
+        told = f"{count} sample" if count == 1 else f"{count} samples"
+        raise DataError(f"class {label!r} has {told}, each needs {MIN_OF_CLASS}: give more, or leave it out")
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,29 @@ def power_of_two(values: Tensor) -> float:
     return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest > 0 else 1.0
 
 
+def root_mean_square(values: Tensor) -> float:
+    """√(mean v²), for numbers of any size."""
+    size = float(values.abs().max())
+    return size * float((values / size).square().mean().sqrt()) if size > 0 else 0.0
+
+
+def part_sizes(y: Tensor, rep: Rep, n: int, whole: bool = False) -> Tensor:
+    """A size for each entry of y: the spread of its part of the output, so that no part hides the others by its units.
+
+    One part alone, and all parts as a whole, have the root of their mean square.
+
+    >>> part_sizes(torch.tensor([[1.0, 200.0], [-1.0, 600.0]], dtype=torch.float64), SCALAR + SCALAR, 2)
+    tensor([  1., 200.], dtype=torch.float64)
+    """
+    if whole or len(rep.parts) == 1:
+        return torch.tensor(root_mean_square(y.double()) or 1.0, dtype=torch.float64)
+    sizes = []
+    for part in rep.split(y.double(), n):
+        size = root_mean_square(part - part.mean(0)) or root_mean_square(part) or 1.0  # of a constant
+        sizes.append(torch.full_like(part[0], size))
+    return rep.join(sizes)
+
+
 #: The fields that have one row for each sample.
 ROWS = ("x", "y", "point_scalars", "sample_scalars", "weights", "mask", "noise", "bundles")
 
@@ -131,10 +154,19 @@ class Samples:
         drawn = -torch.rand(count, dtype=torch.float64, generator=generator).clamp_min(1e-12).log()
         return replace(self, weights=self.by_weight(drawn if bundle is None else drawn[bundle]))
 
-    def in_units(self, x_unit: float, y_unit: float) -> Samples:
-        """The same samples with x and y in these units; a form does not change with one unit for all of x."""
-        noise = None if self.noise is None else self.noise / y_unit
+    def in_units(self, x_unit: float, y_unit: float | Tensor) -> Samples:
+        """The same samples with x and y in these units; a form does not change with one unit for all of x.
+
+        Outputs of several parts may have a unit for each entry.
+        """
+        each = 1 / torch.as_tensor(y_unit, dtype=torch.float64)
+        noise = None if self.noise is None else self.noise * float(each.square().mean().sqrt())
         return replace(self, x=self.x / x_unit, y=self.y / y_unit, noise=noise)
+
+    @property
+    def part_sizes(self) -> Tensor:
+        """Sizes of the targets, part by part; of labels, of all indicators together."""
+        return part_sizes(self.y, self.rep, self.n, whole=bool(self.classes))
 
     def network_options(self) -> dict[str, Any]:
         """Options with which a network accepts these samples."""

@@ -237,7 +237,7 @@ def with_form_of(found: Discovery, symmetry: Symmetry, convention: str) -> Disco
         candidate=symmetry.form,
         entry_errors=entries,
         eigenvalue_errors=values,
-        network=InFrame(net.net, net.W, float(net.unit), symmetry.form, float(net.x_unit)),
+        network=InFrame(net.net, net.W, net.unit, symmetry.form, float(net.x_unit)),
         wider=replace(
             found.wider, symmetry=symmetry, form_errors=(_nested(entries, values),), convention=convention
         ),

@@ -64,7 +64,7 @@ def posed_by_space(
         return replace(part, x=x, y=part.values_in(frames[output], part.y))
 
     parts = [white(part) for part in given]
-    size = float(parts[0].y.square().mean().sqrt())
+    size = parts[0].part_sizes
     scaled = Parts(*(part.in_units(1.0, size) for part in parts))
     return Posed(
         scaled,
