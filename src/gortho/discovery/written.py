@@ -43,7 +43,7 @@ from gortho.training import predict
 CLOSE = 0.3
 #: Terms are also chosen by predictions for this many samples, this many times: if samples are few, or if the predictor
 #: leaves less than this share.
-TAUGHT, DRAWS, KNOWS = 150, 3, 1e-4
+TAUGHT, DRAWS, KNOWS = 150, 6, 1e-4
 #: Rows that terms are chosen by and fitted to, at most.
 ROWS = 1_500
 #: Samples for each number that is fitted, at least: the formula is met by those that are left over.
