@@ -93,7 +93,9 @@ def answer(
         *ruling,
         repr(samples.rep),
         samples.names,
-        Provenance.of(samples, seed, clock, tolerance, found.objective.errors, fitted and fitted.kind),
+        Provenance.of(
+            samples, seed, clock, tolerance, found.objective.errors, None if fitted is None else fitted.kind
+        ),
         candidate=candidate,
         entry_errors=entry,
         eigenvalue_errors=eigen,
