@@ -244,6 +244,30 @@ def test_text_says_where_the_results_lie(folder, data, recorded):
     assert (folder / "a/b/discovery.json").exists()
 
 
+def test_files_are_written_where_nothing_can_be_printed(monkeypatch, recorded, data, tmp_path):
+    def full(*_, **options):
+        if not options.get("err"):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("click.echo", full)
+    result = call("discover", data, "--save", tmp_path / "kept", "--report", tmp_path / "r.html", "--quiet")
+    assert result.exit_code == 2
+    assert (tmp_path / "kept/discovery.json").exists() and (tmp_path / "r.html").exists()
+
+
+def test_ctrl_c_waits_for_files(monkeypatch, recorded, data, tmp_path):
+    whole = Discovery.save
+
+    def interrupted(found, path):
+        signal.raise_signal(signal.SIGINT)
+        return whole(found, path)
+
+    monkeypatch.setattr(Discovery, "save", interrupted)
+    result = call("discover", data, "--save", tmp_path / "kept", "--quiet")
+    assert result.exit_code == 0 and "Saved run: " in result.stdout
+    assert (tmp_path / "kept/discovery.json").exists()
+
+
 def test_a_refused_command_leaves_no_folder_behind(folder, data):
     refused("discover", data, "--y", "nothing", "--save", folder / "new/run", says="no column 'nothing'")
     assert not (folder / "new").exists()

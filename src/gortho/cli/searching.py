@@ -15,7 +15,7 @@ import click
 from gortho.cli import options as o
 from gortho.cli.base import EXIT_CODES, EXITS, as_options, main
 from gortho.cli.options import EFFORTS, check_columns, check_destinations, numbers, options
-from gortho.progress import Bar, keep_best_on_interrupt
+from gortho.progress import Bar, finishing, keep_best_on_interrupt
 
 if TYPE_CHECKING:  # what the commands need is imported where it is used
     from torch import Tensor
@@ -263,15 +263,24 @@ def _hand_over(
 def hand_over(
     ctx: click.Context, told: str, files: Iterable[tuple[str, Write, Path | None]], code: int, as_json: bool
 ) -> None:
-    """Print a result, write it to the files that are wanted, and exit with this code."""
-    click.echo(told)
-    for what, write, path in files:
-        if path is not None:
-            _written(what, write, path, as_json)
+    """Write a result to the files that are wanted, print it, and exit with this code.
+
+    The files come first: where standard output is a full disk or a closed pipe, they are all that is left.
+    """
+    lines = []
+    try:
+        with finishing():
+            for what, write, path in files:
+                if path is not None:
+                    lines += _written(what, write, path)
+    finally:
+        click.echo(told)
+    for line in lines:
+        click.echo(line, err=as_json)
     ctx.exit(code)
 
 
-def _written(what: str, write: Write, path: Path, as_json: bool) -> None:
+def _written(what: str, write: Write, path: Path) -> list[str]:
     """Write a result, if necessary to a temporary folder, so that a full disk does not cost an hour of search."""
     try:
         write(path)
@@ -282,5 +291,5 @@ def _written(what: str, write: Write, path: Path, as_json: bool) -> None:
             click.echo(f"{what}, in another place: {other}", err=True)
         except OSError:
             click.echo(f"{what}: lost, as there is no other place to write it to", err=True)
-        return
-    click.echo(f"{what}: {path}", err=as_json)
+        return []
+    return [f"{what}: {path}"]
