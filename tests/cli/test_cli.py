@@ -20,7 +20,7 @@ import torch
 from click.testing import CliRunner
 
 import gortho
-from gortho import Discovery, cli, progress, runs, surveyed
+from gortho import Discovery, certificate, cli, progress, runs, surveyed
 from gortho.samples import Dataset, read, write
 from gortho.studies.tasks import synthetic
 
@@ -641,6 +641,32 @@ def test_check_detects_another_law(tmp_path, run):
     refused("check", run, truncated, says="truncated")
 
 
+def test_check_weighs_samples_as_the_run_does(tmp_path):
+    """Where errors differ, an error that counts all rows alike is not the one at discovery."""
+    X = inputs(300, seed=2)
+    s = np.where(np.arange(300) % 3, 0.01, 3.0)
+    noisy = law(X) + s * np.random.default_rng(0).normal(size=300)
+    path = save(tmp_path / "own.csv", X=X, y=noisy, s=s)
+    asked = ("--x", "E,p", "--y", "y", "--y-error", "s", "--effort", "quick")
+    assert call("discover", path, *asked, "--save", tmp_path / "run").exit_code == 0
+    result = call("check", tmp_path / "run", path)
+    assert result.exit_code == 0 and "The check passes" in result.stdout, result.output
+    bare = save(tmp_path / "bare.csv", X=X, y=noisy)
+    result = call("check", tmp_path / "run", bare)
+    assert result.exit_code == 0 and "accuracy was not compared: the run was made with" in result.stdout
+    assert not json.loads(call("check", tmp_path / "run", bare, "--json").stdout)["compared"]
+    assert call("check", tmp_path / "run", save(tmp_path / "x.csv", X=X)).exit_code == 0
+
+
+def test_check_tells_of_few_samples_that_are_far_off(tmp_path, run):
+    X = inputs(200, seed=9)
+    y = law(X)
+    y[[5, 70]] += 40.0, -90.0
+    result = call("check", run, save(tmp_path / "far.csv", X=X, y=y))
+    assert result.exit_code == 1 and "another law" not in result.stdout
+    assert "without 2 of 200 samples (the worst in line 72) it is not. They may be outliers" in result.stdout
+
+
 def test_check_detects_a_tampered_form(tmp_path, run, data):
     found = gortho.Discovery.load(run)
     other = gortho.QuadraticForm([[1.0, 0.2], [0.2, -1.0]], found.names)
@@ -999,7 +1025,7 @@ def test_few_held_out_labels_without_a_mistake_promise_little(classified):
     def holds(wrong):
         names = labels(X)
         names[:wrong] = np.where(names[:wrong] == "time", "space", "time")
-        return runs.certify(lucky, Dataset(X, names)).holds
+        return certificate.certify(lucky, Dataset(X, names)).holds
 
     assert holds(4) and not holds(80)
     p = found.predict_proba(X)
