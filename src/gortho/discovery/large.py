@@ -219,11 +219,12 @@ def survey(
             totals = scan(chunks, Plan(limit, seed, correlating), client, progress)
         values, rows = totals.kept.in_order()
         data = checked(chunks.raw(values, rows), wanted, str(path), limits)
+    left_out = [missing_notice(totals.missing, totals.rows + totals.missing)] if totals.missing else []
+    if totals.rows <= limit:  # without those that are left out, there are few
+        return Survey(replace(data, notices=[*data.notices, *left_out]))
     forms = () if correlating is None else correlating.forms(totals.also)
-    notices = [thinned(limits, totals, chunks, bool(forms)), *beyond(totals, chunks), *data.notices]
-    if totals.missing:
-        notices.append(missing_notice(totals.missing, totals.rows + totals.missing))
-    return Survey(replace(data, notices=notices), totals, forms)
+    notices = [thinned(limits, totals, chunks, bool(forms)), *beyond(totals, chunks)]
+    return Survey(replace(data, notices=[*notices, *data.notices, *left_out]), totals, forms)
 
 
 def thinned(limits: Limits, totals: Totals, chunks: Chunks, started: bool) -> str:
