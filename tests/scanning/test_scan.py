@@ -145,7 +145,8 @@ def test_rows(alone):
     assert list(written.target) == [row.target for row in alone.rows] and "seconds" not in written
     assert written.samples.isna().tolist() == [False, False, True] == written.confidence.isna().tolist()
     page = (alone.folder / "table.html").read_text()
-    assert 'href="reports/gap.html"' in page and alone.doubt() in page
+    gap = next(row for row in alone.rows if row.target == "gap")
+    assert f'href="reports/gap-{gap.key[:8]}.html"' in page and gap.report in page and alone.doubt() in page
     assert "targets of many.csv respect" in page and "Effort: starts=4, generations=1" in page
     formulas = {row.target: row.formula for row in alone.rows}
     assert formulas["gap"] in page and formulas["gap"] in str(alone) and not formulas["few"]
@@ -217,6 +218,25 @@ def test_what_is_there_is_not_done_again(alone, file, monkeypatch):
         file, "a,b", "length,gap,few", out=alone.folder, workers=1, reports=True, settings=TINY, **ONLY
     )
     assert again.rows == alone.rows and not done and again.before == 3 and alone.before == 0
+
+
+def test_each_answer_has_its_own_report(tmp_path, monkeypatch):
+    """Two scans into one folder: the report of a row is not that of another file or of other options."""
+
+    def answer(target, key, options, *_):
+        return run.Answered(
+            Row(target.name, "NONE", 0.99, key=key), f"{target.file} {options.get('tolerance')}"
+        )
+
+    monkeypatch.setattr(run, "answer", answer)
+    for name in ("one", "two"):
+        table(seed=len(name)).assign(name=name).to_csv(tmp_path / f"{name}.csv", index=False)
+    asked = [("one", 0.1), ("one", 0.2), ("two", 0.1), ("one", 0.1)]
+    for name, tolerance in asked:
+        options = {"out": tmp_path / "out", "reports": True, "workers": 1, "tolerance": tolerance}
+        found = gortho.scan(tmp_path / f"{name}.csv", "a,b", "gap", **options)
+        told = (found.folder / found.rows[0].report).read_text()
+        assert told == f"{tmp_path / name}.csv {tolerance}"
 
 
 @pytest.mark.parametrize(
@@ -349,6 +369,16 @@ def test_command(file, tmp_path, monkeypatch):
     assert given["spaces"] == [0, 0] and given["names"] == "u, v" and "dropna" not in given
     assert json.loads(result.stdout)["rows"][0]["group"] == "O(1,1)"
     assert json.loads(result.stdout)["expected_wrong"] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"), [("run.1.csv", "run.1"), ("run.2.csv.gz", "run.2"), ("all", "all"), (".", "here")]
+)
+def test_the_folder_of_the_table_is_named_after_the_file(monkeypatch, name, folder):
+    given = {}
+    monkeypatch.setattr(gortho, "scan", lambda path, out, **_: given.update(out=out) or Scan.of([]))
+    assert CliRunner().invoke(cli.main, ["scan", name, "--x", "a,b"]).exit_code == 0
+    assert str(given["out"]) == f"{folder}-scan"
 
 
 def test_command_says_what_is_wrong(file):

@@ -85,7 +85,7 @@ def scan(
     import gortho
 
     options = {name: v for name, v in options.items() if v not in (None, "", []) and v is not False}
-    folder = out or Path(f"{file.name.split('.')[0] or 'here'}-scan")
+    folder = out or Path(f"{Path(file.name.removesuffix('.gz')).stem or 'here'}-scan")
 
     before: list[int] = []
 
