@@ -10,6 +10,7 @@ from click.testing import CliRunner
 import gortho
 from gortho import Settings, Verdict, cli
 from gortho.samples import DataError, derivatives, read
+from gortho.samples.labels import Codes
 from gortho.samples.suspects import suspects
 from gortho.surveyed import labels_of
 
@@ -417,3 +418,21 @@ def test_cells_that_are_nearly_numbers(tmp_path, cell, hint):
     (tmp_path / "a.csv").write_text(f"a,b,y\n1,2,3\n4,{cell},6\n")
     with pytest.raises(DataError, match=rf"line 3, column 'b'.*{hint}"):
         read(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (["1_1", "1_2", "11"], ("11", "1_1", "1_2")),
+        (["01", "1"], ("01", "1")),
+        (["01", "02"], ("01", "02")),
+        (["0.1", "0.10000000000000000001"], ("0.1", "0.10000000000000000001")),
+        (["1", "1.0", "2"], (1.0, 2.0)),
+        (["0", "10", "-2"], (-2, 0, 10)),
+        (["0.5", "1e3"], (0.5, 1000.0)),
+        (["True", "false"], (False, True)),
+        (["1", "true"], ("1", "true")),
+    ],
+)
+def test_different_labels_stay_different(labels, classes):
+    assert Codes.of([labels]).classes == classes
