@@ -436,3 +436,12 @@ def test_cells_that_are_nearly_numbers(tmp_path, cell, hint):
 )
 def test_different_labels_stay_different(labels, classes):
     assert Codes.of([labels]).classes == classes
+
+
+@pytest.mark.parametrize("x", [" E,px :py", " E, px , py", [" E", "px ", "py"], '" E", "px ",py'])
+def test_names_with_blanks_around_them(tmp_path, x):
+    table().set_axis([" E", "px ", "py", " y"], axis=1).to_parquet(tmp_path / "a.parquet")
+    data = read(tmp_path / "a.parquet", x=x, y=" y")
+    assert data.columns == {"x": (" E", "px ", "py"), "y": (" y",)} and data.X.shape == (300, 3)
+    np.savez(tmp_path / "a.npz", **{" v": data.X, "w ": data.X, "y": data.y})
+    assert read(tmp_path / "a.npz", x=" v,w ", y="y").X.shape == (300, 2, 3)
