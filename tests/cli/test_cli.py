@@ -1059,6 +1059,20 @@ def test_vectors_given_one_by_one_are_not_dropped(tmp_path):
     assert result.exit_code == 2 and "--x a,b,c,d --points 2" in " ".join(result.output.split())
 
 
+@pytest.mark.parametrize(
+    "option", ["--y", "--scalars", "--drop", "--y-error", "--names", "--weight", "--by", "--derivative"]
+)
+def test_options_are_not_given_twice(data, option):
+    said = " ".join(call("discover", data, option, "E", option, "p").stderr.split())
+    fix = (
+        "give it once"
+        if option in ("--names", "--weight", "--by", "--derivative")
+        else f"at once, {option} E,p"
+    )
+    assert f"{option} was given 2 times: " in said and fix in said
+    assert call("scan", data, "--targets", "E", "--targets", "p").exit_code == 2
+
+
 def test_vectors_of_different_sizes(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(700, 5)), columns=["rx", "ry", "rz", "u", "v"])

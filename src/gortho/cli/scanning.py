@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gortho.cli.base import BAD_INPUT, INTERRUPTED, as_options, main
-from gortho.cli.options import EFFORTS, JSON, QUIET
+from gortho.cli.options import EFFORTS, JSON, QUIET, named
 from gortho.cli.searching import client_of, discover
 from gortho.progress import Bar
 
@@ -36,9 +36,8 @@ SHARED = (
     f"{INTERRUPTED} interrupted by Ctrl-C.",
     short_help="Try many targets or many files, and write one table.",
 )
-@click.option(
+@named(
     "--targets",
-    metavar="NAMES",
     help="Columns to try, such as E,T:p; separate groups by semicolons, such as Fx:Fz;vx:vz, for outputs of several "
     "numbers. By default all numeric columns.",
 )

@@ -14,7 +14,7 @@ import click
 
 from gortho.cli import options as o
 from gortho.cli.base import EXIT_CODES, EXITS, as_options, main
-from gortho.cli.options import EFFORTS, check_columns, check_destinations, numbers, options
+from gortho.cli.options import EFFORTS, check_columns, check_destinations, named, numbers, options
 from gortho.progress import Bar, finishing, keep_best_on_interrupt
 
 if TYPE_CHECKING:  # what the commands need is imported where it is used
@@ -54,8 +54,8 @@ TOLERANCE = 0.003
     show_default=True,
     help="Errors to minimise: absolute ones, those relative to the size of the target, or whichever works better.",
 )
-@click.option("--weight", metavar="NAME", help="Column or array of sample weights.")
-@click.option("--y-error", metavar="NAMES", help="Columns or array of standard errors of the target.")
+@named("--weight", metavar="NAME", help="Column or array of sample weights.")
+@named("--y-error", help="Columns or array of standard errors of the target.")
 @click.option(
     "--tolerance",
     type=click.FloatRange(0, 1, max_open=True),
@@ -65,12 +65,12 @@ TOLERANCE = 0.003
     help="A law that is broken by at most this fraction of the variance still counts as FOUND, approximately.",
 )
 @options(o.DROP, o.DROPNA)
-@click.option(
+@named(
     "--derivative",
     metavar="TIME",
     help="Column of times; rows are points x of trajectories, and the target dx/dt is computed with smoothing splines.",
 )
-@click.option("--by", metavar="NAME", help="Column that says which trajectory a row belongs to.")
+@named("--by", metavar="NAME", help="Column that says which trajectory a row belongs to.")
 @click.option("--set", "set_like", is_flag=True, help="The points of a sample have no order.")
 @o.NAMES
 @click.option(
