@@ -95,6 +95,7 @@ def read_for(
         targets=targets,
         decimal=decimal,
         dropna=dropna,
+        dims=sizes or None,
     )
     try:
         ways = [way | more for way in (*made, named) for more in (errors, {})]

@@ -1098,3 +1098,30 @@ def test_vectors_of_different_sizes(tmp_path):
     assert call("check", run, file).exit_code == 0
     refused("discover", file, *told, "--dims", "3,3", says=["x has 5 columns", "need 6"])
     refused("discover", file, *told, "--dims", "3,2", "--points", "2", says=["leave out --points"])
+
+
+def test_vectors_of_different_sizes_as_outputs(tmp_path):
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 5)), columns=["rx", "ry", "rz", "u", "v"])
+    r = table[["rx", "ry", "rz"]]
+    f = r.mul((r**2).sum(axis=1) + table.u**2 - 4 * table.v**2, axis=0).set_axis(["fx", "fy", "fz"], axis=1)
+    file, run, out = tmp_path / "forces.csv", tmp_path / "run", tmp_path / "p.csv"
+    table.join(f).to_csv(file, index=False)
+    told = ["--x", "rx:v", "--y", "fx:fz", "--output", "vector", "--dims", "3,2", "--effort", "quick"]
+    done = call("discover", file, *told, "--save", run, "--quiet")
+    assert done.exit_code == 0 and "O(3) on x1, O(1,1) on x2" in done.stdout, done.output
+    assert call("check", run, file).exit_code == 0
+    assert call("predict", run, file, "--out", out).exit_code == 0
+    assert np.allclose(pd.read_csv(out), f, atol=1e-3)
+
+
+@pytest.mark.parametrize("output, y", [("scalar", "y"), ("vector", "a:c")])
+def test_vectors_of_one_size_are_points(tmp_path, recorded, output, y):
+    table = pd.DataFrame(inputs(60, shape=(10,)), columns=["x0", "y0", "z0", "x1", "y1", "z1", *"abcy"])
+    table.to_csv(tmp_path / "a.csv", index=False)
+    told = ["--x", "x0:z1", "--y", y, "--output", output, "--max-samples"]
+    for rows in (60, 40):
+        call("discover", tmp_path / "a.csv", *told, rows, "--dims", "3,3")
+        call("discover", tmp_path / "a.csv", *told, rows, "--points", 2)
+    for dims, points in (recorded[:2], recorded[2:]):
+        assert dims["X"].shape[1:] == (2, 3) and dims["names"] == points["names"] == ("x", "y", "z")
+        assert np.allclose(dims["X"], points["X"]) and np.allclose(dims["y"], points["y"])

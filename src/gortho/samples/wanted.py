@@ -28,6 +28,7 @@ class Wanted:
         output: the kind of y; "class" for a column of labels, text or numbers.
         scalars_per_point: whether the scalars of a table belong to points.
         dropna: whether rows with missing numbers are left out.
+        dims: components of each vector of a sample, where they differ; vectors among the targets are of the longest.
     """
 
     x: Columns = None
@@ -44,6 +45,7 @@ class Wanted:
     output: str = "scalar"
     scalars_per_point: bool = False
     dropna: bool = False
+    dims: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         if self.decimal not in (".", ","):
