@@ -166,11 +166,12 @@ def discover(
     notices += told
     objectives, settings = objectives_for(samples, errors), settings or Settings()
     given = objectives, settings, seed, clock
+    whole = len(samples) == len(X)
     with one_thread(), watched(watch) as watch:
         if len(set(dims)) > 1:
-            found = discover_several(samples, asked, dims, kinds, *given, notices, tolerance)
+            found = discover_several(samples, asked, dims, kinds, *given, notices, tolerance, whole)
         else:
-            posed = Posed.of(samples, seed, known, whole=len(samples) == len(X))
+            posed = Posed.of(samples, seed, known, whole)
             found = _discover(samples, posed, *given, watch, notices, tolerance, asked)
     from_tables: dict[str, Any] = {"columns": frame_columns(X), "scalar_columns": scalar_columns(scalars)}
     return replace(with_reach(found, samples), **from_tables)
