@@ -63,7 +63,11 @@ def alone(file, tmp_path_factory):
 def test_columns_that_are_something_else_are_no_targets(file):
     found = targets_of(file, None, READING | {"x": "a,b", "y_error": "{}_err"})
     assert [t.name for t in found.all] == ["length", "gap", "few"]
-    assert {t.name: t.y_error for t in found.all} == {"length": "length_err", "gap": None, "few": None}
+    assert [(t.y_error, t.lacks) for t in found.all] == [
+        (("length_err",), ""),
+        (None, "gap_err"),
+        (None, "few_err"),
+    ]
     assert found.left_out == {
         "event": "counts the rows",
         "day": "dates as YYYYMMDD",
@@ -77,6 +81,25 @@ def test_listed_targets_leave_the_rest_for_x(file):
     assert [(t.y, t.x) for t in found.all] == [(("length",), ("a", "b")), (("gap",), ("a", "b"))]
     pairs = targets_of(file, "length,gap;few", READING | {"x": "a,b"})
     assert [t.y for t in pairs.all] == [("length", "gap"), ("few",)]
+
+
+def test_errors_of_targets_of_several_columns(tmp_path):
+    frame = table().assign(gap_err=0.2)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    given = READING | {"x": "a,b", "y_error": "{}_err"}
+    found = targets_of(tmp_path / "a.csv", "length,gap;few,gap;length,gap", given)
+    assert [(t.y_error, t.lacks) for t in found.all] == [
+        (("length_err", "gap_err"), ""),
+        (None, "few_err"),
+    ]  # each target once
+
+
+def test_a_target_without_errors_is_tried_without(file):
+    found = gortho.scan(file, "a,b", "gap,gap,length", y_error="{}_err", workers=1, settings=TINY, **ONLY)
+    rows = {row.target: row for row in found.rows}
+    assert {row.verdict for row in found.rows} == {"FOUND"} and found.headline() == "many.csv: 2 FOUND"
+    assert "there is no column of errors 'gap_err'" in rows["gap"].reason
+    assert "column of errors" not in rows["length"].reason
 
 
 def test_arrays(tmp_path):

@@ -22,16 +22,12 @@ if TYPE_CHECKING:
 
 #: Maximum length of a reason in the progress line; the table has all of it.
 SHORT = 80
-#: Options shared with `gortho discover`, which apply to each target.
-SHARED = (
-    "file", "x", "y", "scalars", "scalars_per_point", "points", "decimal", "output", "errors", "weight",
-    "y_error", "tolerance", "drop", "dropna", "derivative", "by", "set_like", "names", "look_for", "axial",
-    "spaces", "seed", "time_budget", "max_samples", "dask", "effort",
-)  # fmt: skip
+#: Options of `gortho discover` that do not apply to each target.
+OWN = ("dims", "workers", "report", "save", "as_json", "quiet")
 
 
 @main.command(
-    params=[option for option in discover.params if option.name in SHARED],
+    params=[option for option in discover.params if option.name not in OWN],
     epilog=f"Exit codes: 0 the table is written, {BAD_INPUT} bad input, or every target ended with an error, "
     f"{INTERRUPTED} interrupted by Ctrl-C.",
     short_help="Try many targets or many files, and write one table.",

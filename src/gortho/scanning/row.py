@@ -13,7 +13,7 @@ import os
 import time
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,12 @@ def answer(target: Target, key: str, options: dict[str, Any], seed: int, page: b
             options = options | {
                 k: list(v) if isinstance(v, tuple) else v for k, v in own.items() if v is not None
             }
+            if target.lacks:
+                options["y_error"] = None
             found = searched(survey(target.file, **reading(options)), options, begun)
+            if target.lacks:
+                why = f"{found.reason} All rows count alike: there is no column of errors {target.lacks!r}."
+                found = replace(found, reason=why)
             row = _row(found, target.name, key, time.perf_counter() - begun)
             return Answered(row, render(report_data(found)) if page else "")
     except Exception as error:  # one bad target must not stop the others
