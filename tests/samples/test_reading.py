@@ -445,3 +445,9 @@ def test_names_with_blanks_around_them(tmp_path, x):
     assert data.columns == {"x": (" E", "px ", "py"), "y": (" y",)} and data.X.shape == (300, 3)
     np.savez(tmp_path / "a.npz", **{" v": data.X, "w ": data.X, "y": data.y})
     assert read(tmp_path / "a.npz", x=" v,w ", y="y").X.shape == (300, 2, 3)
+
+
+def test_slopes_have_errors_of_their_own(tmp_path):
+    table().assign(t=range(300)).to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(DataError, match="leave out y_error=, slopes have errors of their own"):
+        read(tmp_path / "a.csv", x=NAMES, derivative="t", output="vector", y_error="y")

@@ -56,6 +56,10 @@ class Wanted:
             raise DataError("y= and derivative= are both given: y is made of x and the time")
         if self.weight is not None and self.y_error is not None:
             raise DataError("weight= and y_error= are both given: give one of them, weights are 1 / y_error²")
+        if self.time is not None and self.y_error is not None:
+            raise DataError(
+                "y_error= and derivative= are both given: leave out y_error=, slopes have errors of their own"
+            )
         if self.labels and self.y_error is not None:
             raise DataError("labels have no errors: leave out y_error=, or give weight=")
 
