@@ -283,6 +283,8 @@ def test_a_torn_last_line(tmp_path):
     rows.add(Row("a", "FOUND", 0.9, key="1"))
     with open(rows.path, "a") as file:
         file.write('{"target": "b", "verd')
+    with open(rows.path, "a") as file:
+        file.write('\n[1]\n{"target": "b", "verdict": "NONE", "confidence": "abc", "key": "2"}\n')
     rows.add(Row("c", "NONE", error=float("nan"), key="3"))
     assert {key: row.target for key, row in rows.rows().items()} == {"1": "a", "3": "c"}
     assert rows.rows()["3"].error is None
