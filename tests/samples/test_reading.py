@@ -4,8 +4,11 @@ import gzip
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from pyarrow.feather import write_feather
+from pyarrow.parquet import write_table as write_parquet
 
 import gortho
 from gortho import Settings, Verdict, cli
@@ -451,3 +454,12 @@ def test_slopes_have_errors_of_their_own(tmp_path):
     table().assign(t=range(300)).to_csv(tmp_path / "a.csv", index=False)
     with pytest.raises(DataError, match="leave out y_error=, slopes have errors of their own"):
         read(tmp_path / "a.csv", x=NAMES, derivative="t", output="vector", y_error="y")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_half_precision_is_refused(tmp_path, suffix):
+    columns = {name: pa.array(values, pa.float16()) for name, values in table().astype(np.float16).items()}
+    path = tmp_path / f"a.{suffix}"
+    (write_parquet if suffix == "parquet" else write_feather)(pa.table(columns), path)
+    with pytest.raises(DataError, match="'E' has dtype float16: differences such as"):
+        read(path, x=NAMES, y="y")
