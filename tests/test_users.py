@@ -184,7 +184,7 @@ def test_the_predictor_shows_its_progress():
         ({"seed": 1.5}, "seed = 1.5"),
         ({"seed": True}, "seed = True"),
         ({"seed": 2**32}, "at most 4294967295"),
-        ({"time_budget": 0}, "time_budget = 0: give seconds above zero"),
+        ({"time_budget": 0}, "time_budget = 0: give a finite number of seconds above zero"),
         ({"time_budget": "long"}, "time_budget = 'long'"),
         ({"time_budget": float("inf")}, "time_budget = inf"),
         ({"max_samples": 0}, "max_samples = 0: give a whole number of at least 2"),

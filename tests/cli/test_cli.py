@@ -433,6 +433,7 @@ def test_destinations_are_checked_before_the_search(tmp_path, data, recorded):
     [
         ["--seed", "-1"],
         ["--time-budget", "0"],
+        ["--time-budget", "inf"],
         ["--effort", "great"],
         ["--points", "0"],
         ["--errors", "squared"],

@@ -152,6 +152,7 @@ def allowed(
     A survey that has ``read`` rows has already thinned them to the budget that was available then.
     """
     most = MAX_SAMPLES if read is None else read
+    time_budget = None if time_budget is None else checks.seconds(time_budget)
     asked = most if max_samples is None else checks.whole(max_samples, "max_samples", 2)
     rows = affordable(time_budget, asked) if read is None else min(asked, within_budget(time_budget, read))
     return Limits(rows, memory, seed, why=Limits.why if rows == asked else BUDGET)
