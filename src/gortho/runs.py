@@ -135,7 +135,7 @@ def predict(found: Discovery, data: Dataset, out: str | Path) -> list[str]:
         warnings.simplefilter("always", Extrapolated)
         y = found.predict(data.X, scalars_of(data))
     write(out, y, target_columns(found), probabilities(found, data), data.kept)
-    return [str(w.message) for w in caught if issubclass(w.category, Extrapolated)]
+    return [data.in_file(str(w.message)) for w in caught if issubclass(w.category, Extrapolated)]
 
 
 def probabilities(found: Discovery, data: Dataset) -> dict[str, np.ndarray]:

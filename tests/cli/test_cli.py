@@ -512,6 +512,14 @@ def test_predict_tells_of_inputs_unlike_those_of_the_run(tmp_path, run):
     assert "check units and columns" in result.stderr
 
 
+def test_the_row_of_an_extrapolated_prediction_is_that_of_the_file(tmp_path, run):
+    X = inputs(50)
+    X[7] *= 1e4
+    X[[2, 3], 0] = np.nan
+    result = call("predict", run, save(tmp_path / "a.csv", X=X), "--dropna", "--out", tmp_path / "p.csv")
+    assert result.exit_code == 0 and "most of all line 9 of the file: ⟨x,x⟩ is" in result.stderr
+
+
 def test_predict_one_row(tmp_path, run):
     path = save(tmp_path / "one.npz", X=inputs(1))
     assert call("predict", run, path, "--out", tmp_path / "p.npz").exit_code == 0
