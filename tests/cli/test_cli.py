@@ -18,6 +18,7 @@ import pandas as pd
 import pytest
 import torch
 from click.testing import CliRunner
+from pyarrow.parquet import read_table
 
 import gortho
 from gortho import Discovery, certificate, cli, progress, runs, surveyed
@@ -991,6 +992,17 @@ def test_labels_of_numbers_and_missing_ones(tmp_path):
     refused(
         "discover", tmp_path / "d.csv", "--output", "class", "--y-error", "p", says="labels have no errors"
     )
+
+
+@pytest.mark.parametrize("classes, kind", [((False, True), bool), ((2, 10), int)])
+def test_classes_keep_their_kind_where_rows_are_left_out(tmp_path, classes, kind):
+    kept = np.array([True, False, True])
+    for name in ("p.csv", "p.parquet"):
+        write(tmp_path / name, np.array(classes, kind), kept=kept)
+    assert (tmp_path / "p.csv").read_text() == f'y\n{classes[0]}\n""\n{classes[1]}\n'
+    assert read_table(tmp_path / "p.parquet")["y"].to_pylist() == [classes[0], None, classes[1]]
+    write(tmp_path / "p.npz", np.array(classes, kind), kept=kept)
+    assert np.isnan(np.load(tmp_path / "p.npz")["y"]).tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".h5"])
