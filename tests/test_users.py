@@ -331,7 +331,8 @@ def test_a_closed_pipe_is_no_full_disk(monkeypatch, tmp_path):
 
     monkeypatch.setattr(searching.click, "echo", closed)
     with pytest.raises(BrokenPipeError):
-        searching._written("Report", written.append, tmp_path / "r.html", False)
+        files = [("Report", written.append, tmp_path / "r.html")]
+        searching.hand_over(searching.click.Context(searching.demo), "FOUND", files, 0, False)
     assert written == [tmp_path / "r.html"]
 
 

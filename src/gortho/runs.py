@@ -83,8 +83,8 @@ def read_for(
     slopes = {"derivative": _columns(found, "time", file), "by": _columns(found, "by", file)}
     slopes = {} if y or targets is False or slopes["derivative"] is None else slopes
     errors = {part: None if targets is False else _columns(found, part, file) for part in ERRORS}
-    named = {"y": y or target, "output": "class" if found.classes else found.output}
-    made = [{"output": "vector"} | slopes] if slopes else []
+    named: dict[str, Any] = {"y": y or target, "output": "class" if found.classes else found.output}
+    made: list[dict[str, Any]] = [{"output": "vector"} | slopes] if slopes else []
     reading = partial(
         read,
         file,

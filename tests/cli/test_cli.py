@@ -22,6 +22,7 @@ from pyarrow.parquet import read_table
 
 import gortho
 from gortho import Discovery, certificate, cli, progress, runs, surveyed
+from gortho.cli import searching
 from gortho.samples import Dataset, read, write
 from gortho.studies.tasks import synthetic
 
@@ -246,13 +247,16 @@ def test_text_says_where_the_results_lie(folder, data, recorded):
 
 
 def test_files_are_written_where_nothing_can_be_printed(monkeypatch, recorded, data, tmp_path):
-    def full(*_, **options):
+    echo = searching.click.echo
+
+    def full(text, **options):
         if not options.get("err"):
             raise OSError(28, "No space left on device")
+        echo(text, **options)
 
     monkeypatch.setattr("click.echo", full)
     result = call("discover", data, "--save", tmp_path / "kept", "--report", tmp_path / "r.html", "--quiet")
-    assert result.exit_code == 2
+    assert result.exit_code == 2 and "cannot be printed (No space left on device): redirect" in result.stderr
     assert (tmp_path / "kept/discovery.json").exists() and (tmp_path / "r.html").exists()
 
 

@@ -274,10 +274,22 @@ def hand_over(
                 if path is not None:
                     lines += _written(what, write, path)
     finally:
-        click.echo(told)
+        _print(told)
     for line in lines:
         click.echo(line, err=as_json)
     ctx.exit(code)
+
+
+def _print(told: str) -> None:
+    """Print a result; a closed pipe is what click answers itself."""
+    try:
+        click.echo(told)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(
+            f"the result cannot be printed ({error.strerror}): redirect standard output to another place"
+        ) from None
 
 
 def _written(what: str, write: Write, path: Path) -> list[str]:
