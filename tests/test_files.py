@@ -6,7 +6,7 @@ import multiprocessing
 import pytest
 from safetensors import SafetensorError
 
-from gortho.files import Busy, only_writer, whole, write_text, write_whole
+from gortho.files import Busy, append_lines, json_lines, only_writer, whole, write_text, write_whole
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
@@ -61,3 +61,13 @@ def test_one_writer_at_a_time_and_a_killed_one_holds_nothing(tmp_path):
     other.join()
     with only_writer(tmp_path):
         pass
+
+
+def test_a_torn_last_line_costs_itself_alone(tmp_path):
+    file = tmp_path / "rows.jsonl"
+    assert json_lines(file) == []
+    append_lines(file, ['{"a": 1}', '{"a": "\u2028"}'])
+    with file.open("a") as torn:
+        torn.write('{"a": 3, "b')
+    append_lines(file, ['{"a": 4}'])
+    assert [row["a"] for row in json_lines(file)] == [1, "\u2028", 4]

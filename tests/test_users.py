@@ -184,7 +184,7 @@ def test_the_predictor_shows_its_progress():
         ({"seed": 1.5}, "seed = 1.5"),
         ({"seed": True}, "seed = True"),
         ({"seed": 2**32}, "at most 4294967295"),
-        ({"time_budget": 0}, "time_budget = 0: give seconds above zero"),
+        ({"time_budget": 0}, "time_budget = 0: give a finite number of seconds above zero"),
         ({"time_budget": "long"}, "time_budget = 'long'"),
         ({"time_budget": float("inf")}, "time_budget = inf"),
         ({"max_samples": 0}, "max_samples = 0: give a whole number of at least 2"),
@@ -331,7 +331,8 @@ def test_a_closed_pipe_is_no_full_disk(monkeypatch, tmp_path):
 
     monkeypatch.setattr(searching.click, "echo", closed)
     with pytest.raises(BrokenPipeError):
-        searching._written("Report", written.append, tmp_path / "r.html", False)
+        files = [("Report", written.append, tmp_path / "r.html")]
+        searching.hand_over(searching.click.Context(searching.demo), "FOUND", files, 0, False)
     assert written == [tmp_path / "r.html"]
 
 

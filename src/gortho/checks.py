@@ -145,4 +145,4 @@ def seconds(value: Any) -> float:
     """Read a time budget."""
     if isinstance(value, Real) and not isinstance(value, bool | np.bool_) and 0 < float(value) < math.inf:
         return float(value)
-    raise ValueError(f"time_budget = {value!r}: give seconds above zero")
+    raise ValueError(f"time_budget = {value!r}: give a finite number of seconds above zero")

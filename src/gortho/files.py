@@ -1,10 +1,11 @@
-"""Files that are there as a whole or not at all, and directories with one writer at a time."""
+"""Files that are whole or not there, files to which lines are added, and directories with one writer at a time."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,28 @@ def write_whole(path: str | Path, write: Callable[[Path], Any]) -> Path:
 def write_text(path: str | Path, text: str) -> Path:
     """Write a text as a whole."""
     return write_whole(path, lambda place: place.write_text(text, encoding="utf-8"))
+
+
+def append_lines(path: str | Path, lines: Iterable[str]) -> None:
+    """Add lines to a file; when this returns they are on the disk. A last line that was cut off stays by itself."""
+    text = "".join(f"{line}\n" for line in lines)
+    with open(path, "a+b") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            text = text if file.read() == b"\n" else f"\n{text}"
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def json_lines(path: str | Path) -> list[Any]:
+    """The values in a file of JSON lines, none if it is not there; lines that were cut off are left out."""
+    path, values = Path(path), []
+    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    for line in text.split("\n"):
+        with suppress(json.JSONDecodeError):
+            values.append(json.loads(line))
+    return values
 
 
 @contextmanager

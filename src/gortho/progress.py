@@ -130,6 +130,15 @@ def _on_ending(handle: Callable[[int, FrameType | None], None]) -> Iterator[None
 
 def keep_best_on_interrupt() -> AbstractContextManager[None]:
     """Within: the first Ctrl-C, or SIGTERM, raises KeyboardInterrupt and says so; the second leaves at once (130)."""
+    return _twice_to_leave(b"Interrupted: finishing with the best form so far.", KeyboardInterrupt)
+
+
+def finishing() -> AbstractContextManager[None]:
+    """Within: the first Ctrl-C, or SIGTERM, changes nothing, as there is a result; the second leaves at once (130)."""
+    return _twice_to_leave(b"The result is being written, which takes seconds.")
+
+
+def _twice_to_leave(words: bytes, first: type[BaseException] | None = None) -> AbstractContextManager[None]:
     asked = 0
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -139,8 +148,9 @@ def keep_best_on_interrupt() -> AbstractContextManager[None]:
             os.write(2, b"\nStopped.\n")
             os._exit(130)
         # os.write, as the signal may come while the bar is being written
-        os.write(2, b"\nInterrupted: finishing with the best form so far. Ctrl-C again leaves at once.\n")
-        raise KeyboardInterrupt
+        os.write(2, b"\n" + words + b" Ctrl-C again leaves at once.\n")
+        if first is not None:
+            raise first
 
     return _on_ending(handle)
 

@@ -17,13 +17,14 @@ from gortho.samples import Dataset
 from gortho.samples.called import together
 from gortho.samples.kinds import ARRAYS
 from gortho.samples.spaces import apart
+from gortho.samples.tables import component_names
 
 #: The share of a time budget that is the search's, however long reading took.
 LEAST_SHARE = 0.25
 #: Options that say how files are read, and those that say how forms are searched for.
 READING = (
     "x", "y", "scalars", "points", "output", "scalars_per_point", "decimal", "max_samples", "weight",
-    "y_error", "derivative", "by", "drop", "dropna", "time_budget", "seed",
+    "y_error", "derivative", "by", "drop", "dropna", "dims", "time_budget", "seed",
 )  # fmt: skip
 SEARCH = ("errors", "tolerance", "set_like", "names", "settings", "look_for", "axial", "spaces")
 
@@ -49,12 +50,14 @@ def searched(
     data, sizes, budget = seen.data, options.get("dims"), options.get("time_budget")
     chosen = {name: options[name] for name in SEARCH if options.get(name) is not None}
     chosen |= {k: v for k, v in reading(options).items() if k in ("output", "seed", "max_samples")}
-    chosen.setdefault("names", data.names)
+    parts = apart(data.X, sizes) if sizes else [data.X]
+    points = len(sizes) if sizes and len(parts) == 1 else 1  # all of one size: vectors of one form
+    chosen.setdefault("names", component_names(list(data.names), points))
     look_for = chosen.get("look_for", "auto")
     if isinstance(look_for, str) and look_for != "auto":
         chosen["look_for"] = [name.strip() for name in look_for.split(",")]
     found = gortho.discover(
-        apart(data.X, sizes) if sizes else data.X,
+        parts[0] if len(parts) == 1 else parts,
         data.y,
         scalars=scalars_of(data),
         sample_weight=None if data.y_error is not None else data.weights,

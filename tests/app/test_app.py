@@ -382,6 +382,17 @@ def test_a_stopped_search_hands_over_the_best_so_far(tmp_path):
     assert seen[0] == "reading" and seen[-1] == tasks.WRITING and (tmp_path / "run.zip").is_file()
 
 
+def test_a_run_that_cannot_be_saved_is_answered(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(gortho.Discovery, "save", full)
+    law().to_csv(tmp_path / "a.csv", index=False)
+    result = tasks.discover(lambda *_: None, file=str(tmp_path / "a.csv"), folder=str(tmp_path), asked=QUICK)
+    assert result["verdict"] == "FOUND" and not result["predicts"]
+    assert "could not be saved" in result["notices"][-1] and "No space left" in result["notices"][-1]
+
+
 @pytest.fixture(params=[signal.default_int_handler, signal.SIG_IGN], ids=["terminal", "background"])
 def started(request):
     """A server that was started in a terminal, and one in the background, whose children ignore Ctrl-C."""

@@ -18,9 +18,11 @@ import pandas as pd
 import pytest
 import torch
 from click.testing import CliRunner
+from pyarrow.parquet import read_table
 
 import gortho
-from gortho import Discovery, cli, progress, runs, surveyed
+from gortho import Discovery, certificate, cli, progress, runs, surveyed
+from gortho.cli import searching
 from gortho.samples import Dataset, read, write
 from gortho.studies.tasks import synthetic
 
@@ -244,6 +246,33 @@ def test_text_says_where_the_results_lie(folder, data, recorded):
     assert (folder / "a/b/discovery.json").exists()
 
 
+def test_files_are_written_where_nothing_can_be_printed(monkeypatch, recorded, data, tmp_path):
+    echo = searching.click.echo
+
+    def full(text, **options):
+        if not options.get("err"):
+            raise OSError(28, "No space left on device")
+        echo(text, **options)
+
+    monkeypatch.setattr("click.echo", full)
+    result = call("discover", data, "--save", tmp_path / "kept", "--report", tmp_path / "r.html", "--quiet")
+    assert result.exit_code == 2 and "cannot be printed (No space left on device): redirect" in result.stderr
+    assert (tmp_path / "kept/discovery.json").exists() and (tmp_path / "r.html").exists()
+
+
+def test_ctrl_c_waits_for_files(monkeypatch, recorded, data, tmp_path):
+    whole = Discovery.save
+
+    def interrupted(found, path):
+        signal.raise_signal(signal.SIGINT)
+        return whole(found, path)
+
+    monkeypatch.setattr(Discovery, "save", interrupted)
+    result = call("discover", data, "--save", tmp_path / "kept", "--quiet")
+    assert result.exit_code == 0 and "Saved run: " in result.stdout
+    assert (tmp_path / "kept/discovery.json").exists()
+
+
 def test_a_refused_command_leaves_no_folder_behind(folder, data):
     refused("discover", data, "--y", "nothing", "--save", folder / "new/run", says="no column 'nothing'")
     assert not (folder / "new").exists()
@@ -409,6 +438,7 @@ def test_destinations_are_checked_before_the_search(tmp_path, data, recorded):
     [
         ["--seed", "-1"],
         ["--time-budget", "0"],
+        ["--time-budget", "inf"],
         ["--effort", "great"],
         ["--points", "0"],
         ["--errors", "squared"],
@@ -485,6 +515,14 @@ def test_predict_tells_of_inputs_unlike_those_of_the_run(tmp_path, run):
     result = call("predict", run, path, "--out", tmp_path / "p.npz")
     assert result.exit_code == 0 and "of 20 samples lie far outside" in result.stderr
     assert "check units and columns" in result.stderr
+
+
+def test_the_row_of_an_extrapolated_prediction_is_that_of_the_file(tmp_path, run):
+    X = inputs(50)
+    X[7] *= 1e4
+    X[[2, 3], 0] = np.nan
+    result = call("predict", run, save(tmp_path / "a.csv", X=X), "--dropna", "--out", tmp_path / "p.csv")
+    assert result.exit_code == 0 and "most of all line 9 of the file: ⟨x,x⟩ is" in result.stderr
 
 
 def test_predict_one_row(tmp_path, run):
@@ -615,6 +653,32 @@ def test_check_detects_another_law(tmp_path, run):
     truncated = tmp_path / "short.npz"
     truncated.write_bytes(save(tmp_path / "new.npz", X=X).read_bytes()[:900])
     refused("check", run, truncated, says="truncated")
+
+
+def test_check_weighs_samples_as_the_run_does(tmp_path):
+    """Where errors differ, an error that counts all rows alike is not the one at discovery."""
+    X = inputs(300, seed=2)
+    s = np.where(np.arange(300) % 3, 0.01, 3.0)
+    noisy = law(X) + s * np.random.default_rng(0).normal(size=300)
+    path = save(tmp_path / "own.csv", X=X, y=noisy, s=s)
+    asked = ("--x", "E,p", "--y", "y", "--y-error", "s", "--effort", "quick")
+    assert call("discover", path, *asked, "--save", tmp_path / "run").exit_code == 0
+    result = call("check", tmp_path / "run", path)
+    assert result.exit_code == 0 and "The check passes" in result.stdout, result.output
+    bare = save(tmp_path / "bare.csv", X=X, y=noisy)
+    result = call("check", tmp_path / "run", bare)
+    assert result.exit_code == 0 and "accuracy was not compared: the run was made with" in result.stdout
+    assert not json.loads(call("check", tmp_path / "run", bare, "--json").stdout)["compared"]
+    assert call("check", tmp_path / "run", save(tmp_path / "x.csv", X=X)).exit_code == 0
+
+
+def test_check_tells_of_few_samples_that_are_far_off(tmp_path, run):
+    X = inputs(200, seed=9)
+    y = law(X)
+    y[[5, 70]] += 40.0, -90.0
+    result = call("check", run, save(tmp_path / "far.csv", X=X, y=y))
+    assert result.exit_code == 1 and "another law" not in result.stdout
+    assert "without 2 of 200 samples (the worst in line 72) it is not. They may be outliers" in result.stdout
 
 
 def test_check_detects_a_tampered_form(tmp_path, run, data):
@@ -934,6 +998,17 @@ def test_labels_of_numbers_and_missing_ones(tmp_path):
     )
 
 
+@pytest.mark.parametrize("classes, kind", [((False, True), bool), ((2, 10), int)])
+def test_classes_keep_their_kind_where_rows_are_left_out(tmp_path, classes, kind):
+    kept = np.array([True, False, True])
+    for name in ("p.csv", "p.parquet"):
+        write(tmp_path / name, np.array(classes, kind), kept=kept)
+    assert (tmp_path / "p.csv").read_text() == f'y\n{classes[0]}\n""\n{classes[1]}\n'
+    assert read_table(tmp_path / "p.parquet")["y"].to_pylist() == [classes[0], None, classes[1]]
+    write(tmp_path / "p.npz", np.array(classes, kind), kept=kept)
+    assert np.isnan(np.load(tmp_path / "p.npz")["y"]).tolist() == [False, True, False]
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".h5"])
 def test_predict_labels_and_probabilities(tmp_path, classified, suffix):
     run, X = classified[0], inputs(60, seed=4)
@@ -975,7 +1050,7 @@ def test_few_held_out_labels_without_a_mistake_promise_little(classified):
     def holds(wrong):
         names = labels(X)
         names[:wrong] = np.where(names[:wrong] == "time", "space", "time")
-        return runs.certify(lucky, Dataset(X, names)).holds
+        return certificate.certify(lucky, Dataset(X, names)).holds
 
     assert holds(4) and not holds(80)
     p = found.predict_proba(X)
@@ -1009,6 +1084,20 @@ def test_vectors_given_one_by_one_are_not_dropped(tmp_path):
     assert result.exit_code == 2 and "--x a,b,c,d --points 2" in " ".join(result.output.split())
 
 
+@pytest.mark.parametrize(
+    "option", ["--y", "--scalars", "--drop", "--y-error", "--names", "--weight", "--by", "--derivative"]
+)
+def test_options_are_not_given_twice(data, option):
+    said = " ".join(call("discover", data, option, "E", option, "p").stderr.split())
+    fix = (
+        "give it once"
+        if option in ("--names", "--weight", "--by", "--derivative")
+        else f"at once, {option} E,p"
+    )
+    assert f"{option} was given 2 times: " in said and fix in said
+    assert call("scan", data, "--targets", "E", "--targets", "p").exit_code == 2
+
+
 def test_vectors_of_different_sizes(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(700, 5)), columns=["rx", "ry", "rz", "u", "v"])
@@ -1034,3 +1123,30 @@ def test_vectors_of_different_sizes(tmp_path):
     assert call("check", run, file).exit_code == 0
     refused("discover", file, *told, "--dims", "3,3", says=["x has 5 columns", "need 6"])
     refused("discover", file, *told, "--dims", "3,2", "--points", "2", says=["leave out --points"])
+
+
+def test_vectors_of_different_sizes_as_outputs(tmp_path):
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 5)), columns=["rx", "ry", "rz", "u", "v"])
+    r = table[["rx", "ry", "rz"]]
+    f = r.mul((r**2).sum(axis=1) + table.u**2 - 4 * table.v**2, axis=0).set_axis(["fx", "fy", "fz"], axis=1)
+    file, run, out = tmp_path / "forces.csv", tmp_path / "run", tmp_path / "p.csv"
+    table.join(f).to_csv(file, index=False)
+    told = ["--x", "rx:v", "--y", "fx:fz", "--output", "vector", "--dims", "3,2", "--effort", "quick"]
+    done = call("discover", file, *told, "--save", run, "--quiet")
+    assert done.exit_code == 0 and "O(3) on x1, O(1,1) on x2" in done.stdout, done.output
+    assert call("check", run, file).exit_code == 0
+    assert call("predict", run, file, "--out", out).exit_code == 0
+    assert np.allclose(pd.read_csv(out), f, atol=1e-3)
+
+
+@pytest.mark.parametrize("output, y", [("scalar", "y"), ("vector", "a:c")])
+def test_vectors_of_one_size_are_points(tmp_path, recorded, output, y):
+    table = pd.DataFrame(inputs(60, shape=(10,)), columns=["x0", "y0", "z0", "x1", "y1", "z1", *"abcy"])
+    table.to_csv(tmp_path / "a.csv", index=False)
+    told = ["--x", "x0:z1", "--y", y, "--output", output, "--max-samples"]
+    for rows in (60, 40):
+        call("discover", tmp_path / "a.csv", *told, rows, "--dims", "3,3")
+        call("discover", tmp_path / "a.csv", *told, rows, "--points", 2)
+    for dims, points in (recorded[:2], recorded[2:]):
+        assert dims["X"].shape[1:] == (2, 3) and dims["names"] == points["names"] == ("x", "y", "z")
+        assert np.allclose(dims["X"], points["X"]) and np.allclose(dims["y"], points["y"])

@@ -55,6 +55,18 @@ def folder(tmp_path, table):
     return path
 
 
+def test_rows_that_are_few_once_some_are_left_out(tmp_path, table):
+    """More rows than are kept, but fewer of them have all numbers: these are all of the rows."""
+    table = table[:400].copy()
+    table.loc[::2, "px"] = np.nan
+    table.to_csv(tmp_path / "a.csv", index=False)
+    seen = survey(tmp_path / "a.csv", x=NAMES, y="mass", dropna=True, max_samples=300)
+    assert seen.totals is None and seen.rows == len(seen.data.X) == 200
+    assert seen.data.notices == ["200 of 400 rows were left out because a number is missing"]
+    fewer = survey(tmp_path / "a.csv", x=NAMES, y="mass", dropna=True, max_samples=150)
+    assert fewer.rows == 200 and "a random subset of 150 of the 200 rows" in fewer.data.notices[0]
+
+
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Pieces of 1000 rows or more, blocks of 150 rows or so."""

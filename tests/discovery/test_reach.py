@@ -59,7 +59,9 @@ def test_scalars_count_too_and_the_worst_is_named():
     scalars = scalars.clone()
     scalars[7, 1] = 1e3
     text = told(network, reach, x, scalars)
-    assert text.startswith("1 of 100 samples") and "sample 7 (counted from 0): s2 is" in text
+    assert (
+        text.startswith("1 of 100 samples") and "number 7 of the samples used, counted from 0: s2 is" in text
+    )
 
 
 def test_a_discovery_warns_also_when_it_is_loaded(tmp_path):

@@ -29,6 +29,20 @@ def run(found, tmp_path):
     return found.save(tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    "name", ["../victim.safetensors", "notes.txt", "sub/network-0123456789ab.safetensors"]
+)
+def test_files_that_a_run_has_no_business_with_stay(found, run, name):
+    victim = run / name
+    victim.parent.mkdir(exist_ok=True)
+    weights_of(run).rename(victim)
+    rewritten(run, lambda content: content["weights"].update(file=name))
+    with pytest.raises(ValueError, match=r"names .* as its weights, which no version writes"):
+        Discovery.load(run)
+    found.save(run)
+    assert victim.exists() and str(Discovery.load(run)) == str(found)
+
+
 def weights_of(run):
     (path,) = run.glob("*.safetensors")
     return path

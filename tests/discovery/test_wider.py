@@ -16,12 +16,14 @@ from gortho.discovery.clock import SHARES, SHARES_BEFORE_PARITY, Clock
 from gortho.discovery.hints import looks_like_a_volume
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind
+from gortho.discovery.wider import several
 from gortho.discovery.wider.answer import symmetry_out
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.claims import Asked, aligned, angles, claims_for, even_rep, representative
 from gortho.discovery.wider.family import WideProjection
 from gortho.discovery.wider.fit import _linear, invariants_of
 from gortho.discovery.wider.readings import TRANSLATIONS, translations
+from gortho.discovery.wider.several import posed_by_space
 from gortho.discovery.wider.skew import correlated, hermitian, hermitian_starts
 from gortho.discovery.wider.starts import _correlated_origins, starts_for
 from gortho.discovery.wider.widen import NO_TIME, _about_zero, _rounds, cut_short, wanted
@@ -454,6 +456,23 @@ def test_kinds_of_vectors_that_are_given_as_arrays():
         gortho.discover(parts, normal(90, 3, 3), "bilinear")
     with pytest.raises(ValueError, match="leave out"):
         gortho.discover(parts, y, axial=[0])
+
+
+@pytest.mark.parametrize("left_out", [0, 10])
+def test_samples_of_kinds_have_the_numbers_of_the_rows_or_none(monkeypatch, left_out):
+    """Where rows of weight zero are left out, the number of a sample is not that of its row."""
+    posed = []
+
+    def remembered(*given):
+        posed.append(posed_by_space(*given))
+        raise InterruptedError
+
+    monkeypatch.setattr(several, "posed_by_space", remembered)
+    weights = np.ones(90)
+    weights[:left_out] = 0
+    with pytest.raises(InterruptedError):
+        gortho.discover([normal(90, 3), normal(90, 2)], normal(90), sample_weight=weights)
+    assert (posed[0].numbers is None) == bool(left_out)
 
 
 @pytest.mark.slow

@@ -4,12 +4,16 @@ import gzip
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from pyarrow.feather import write_feather
+from pyarrow.parquet import write_table as write_parquet
 
 import gortho
 from gortho import Settings, Verdict, cli
 from gortho.samples import DataError, derivatives, read
+from gortho.samples.labels import Codes
 from gortho.samples.suspects import suspects
 from gortho.surveyed import labels_of
 
@@ -417,3 +421,45 @@ def test_cells_that_are_nearly_numbers(tmp_path, cell, hint):
     (tmp_path / "a.csv").write_text(f"a,b,y\n1,2,3\n4,{cell},6\n")
     with pytest.raises(DataError, match=rf"line 3, column 'b'.*{hint}"):
         read(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (["1_1", "1_2", "11"], ("11", "1_1", "1_2")),
+        (["01", "1"], ("01", "1")),
+        (["01", "02"], ("01", "02")),
+        (["0.1", "0.10000000000000000001"], ("0.1", "0.10000000000000000001")),
+        (["1", "1.0", "2"], (1.0, 2.0)),
+        (["0", "10", "-2"], (-2, 0, 10)),
+        (["0.5", "1e3"], (0.5, 1000.0)),
+        (["True", "false"], (False, True)),
+        (["1", "true"], ("1", "true")),
+    ],
+)
+def test_different_labels_stay_different(labels, classes):
+    assert Codes.of([labels]).classes == classes
+
+
+@pytest.mark.parametrize("x", [" E,px :py", " E, px , py", [" E", "px ", "py"], '" E", "px ",py'])
+def test_names_with_blanks_around_them(tmp_path, x):
+    table().set_axis([" E", "px ", "py", " y"], axis=1).to_parquet(tmp_path / "a.parquet")
+    data = read(tmp_path / "a.parquet", x=x, y=" y")
+    assert data.columns == {"x": (" E", "px ", "py"), "y": (" y",)} and data.X.shape == (300, 3)
+    np.savez(tmp_path / "a.npz", **{" v": data.X, "w ": data.X, "y": data.y})
+    assert read(tmp_path / "a.npz", x=" v,w ", y="y").X.shape == (300, 2, 3)
+
+
+def test_slopes_have_errors_of_their_own(tmp_path):
+    table().assign(t=range(300)).to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(DataError, match="leave out y_error=, slopes have errors of their own"):
+        read(tmp_path / "a.csv", x=NAMES, derivative="t", output="vector", y_error="y")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_half_precision_is_refused(tmp_path, suffix):
+    columns = {name: pa.array(values, pa.float16()) for name, values in table().astype(np.float16).items()}
+    path = tmp_path / f"a.{suffix}"
+    (write_parquet if suffix == "parquet" else write_feather)(pa.table(columns), path)
+    with pytest.raises(DataError, match="'E' has dtype float16: differences such as"):
+        read(path, x=NAMES, y="y")

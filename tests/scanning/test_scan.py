@@ -63,7 +63,11 @@ def alone(file, tmp_path_factory):
 def test_columns_that_are_something_else_are_no_targets(file):
     found = targets_of(file, None, READING | {"x": "a,b", "y_error": "{}_err"})
     assert [t.name for t in found.all] == ["length", "gap", "few"]
-    assert {t.name: t.y_error for t in found.all} == {"length": "length_err", "gap": None, "few": None}
+    assert [(t.y_error, t.lacks) for t in found.all] == [
+        (("length_err",), ""),
+        (None, "gap_err"),
+        (None, "few_err"),
+    ]
     assert found.left_out == {
         "event": "counts the rows",
         "day": "dates as YYYYMMDD",
@@ -77,6 +81,25 @@ def test_listed_targets_leave_the_rest_for_x(file):
     assert [(t.y, t.x) for t in found.all] == [(("length",), ("a", "b")), (("gap",), ("a", "b"))]
     pairs = targets_of(file, "length,gap;few", READING | {"x": "a,b"})
     assert [t.y for t in pairs.all] == [("length", "gap"), ("few",)]
+
+
+def test_errors_of_targets_of_several_columns(tmp_path):
+    frame = table().assign(gap_err=0.2)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    given = READING | {"x": "a,b", "y_error": "{}_err"}
+    found = targets_of(tmp_path / "a.csv", "length,gap;few,gap;length,gap", given)
+    assert [(t.y_error, t.lacks) for t in found.all] == [
+        (("length_err", "gap_err"), ""),
+        (None, "few_err"),
+    ]  # each target once
+
+
+def test_a_target_without_errors_is_tried_without(file):
+    found = gortho.scan(file, "a,b", "gap,gap,length", y_error="{}_err", workers=1, settings=TINY, **ONLY)
+    rows = {row.target: row for row in found.rows}
+    assert {row.verdict for row in found.rows} == {"FOUND"} and found.headline() == "many.csv: 2 FOUND"
+    assert "there is no column of errors 'gap_err'" in rows["gap"].reason
+    assert "column of errors" not in rows["length"].reason
 
 
 def test_arrays(tmp_path):
@@ -145,7 +168,8 @@ def test_rows(alone):
     assert list(written.target) == [row.target for row in alone.rows] and "seconds" not in written
     assert written.samples.isna().tolist() == [False, False, True] == written.confidence.isna().tolist()
     page = (alone.folder / "table.html").read_text()
-    assert 'href="reports/gap.html"' in page and alone.doubt() in page
+    gap = next(row for row in alone.rows if row.target == "gap")
+    assert f'href="reports/gap-{gap.key[:8]}.html"' in page and gap.report in page and alone.doubt() in page
     assert "targets of many.csv respect" in page and "Effort: starts=4, generations=1" in page
     formulas = {row.target: row.formula for row in alone.rows}
     assert formulas["gap"] in page and formulas["gap"] in str(alone) and not formulas["few"]
@@ -219,6 +243,25 @@ def test_what_is_there_is_not_done_again(alone, file, monkeypatch):
     assert again.rows == alone.rows and not done and again.before == 3 and alone.before == 0
 
 
+def test_each_answer_has_its_own_report(tmp_path, monkeypatch):
+    """Two scans into one folder: the report of a row is not that of another file or of other options."""
+
+    def answer(target, key, options, *_):
+        return run.Answered(
+            Row(target.name, "NONE", 0.99, key=key), f"{target.file} {options.get('tolerance')}"
+        )
+
+    monkeypatch.setattr(run, "answer", answer)
+    for name in ("one", "two"):
+        table(seed=len(name)).assign(name=name).to_csv(tmp_path / f"{name}.csv", index=False)
+    asked = [("one", 0.1), ("one", 0.2), ("two", 0.1), ("one", 0.1)]
+    for name, tolerance in asked:
+        options = {"out": tmp_path / "out", "reports": True, "workers": 1, "tolerance": tolerance}
+        found = gortho.scan(tmp_path / f"{name}.csv", "a,b", "gap", **options)
+        told = (found.folder / found.rows[0].report).read_text()
+        assert told == f"{tmp_path / name}.csv {tolerance}"
+
+
 @pytest.mark.parametrize(
     "change", [{"seed": 1}, {"tolerance": 0.01}, {"settings": gortho.Settings(starts=5)}, {"retry": True}]
 )
@@ -240,6 +283,8 @@ def test_a_torn_last_line(tmp_path):
     rows.add(Row("a", "FOUND", 0.9, key="1"))
     with open(rows.path, "a") as file:
         file.write('{"target": "b", "verd')
+    with open(rows.path, "a") as file:
+        file.write('\n[1]\n{"target": "b", "verdict": "NONE", "confidence": "abc", "key": "2"}\n')
     rows.add(Row("c", "NONE", error=float("nan"), key="3"))
     assert {key: row.target for key, row in rows.rows().items()} == {"1": "a", "3": "c"}
     assert rows.rows()["3"].error is None
@@ -349,6 +394,16 @@ def test_command(file, tmp_path, monkeypatch):
     assert given["spaces"] == [0, 0] and given["names"] == "u, v" and "dropna" not in given
     assert json.loads(result.stdout)["rows"][0]["group"] == "O(1,1)"
     assert json.loads(result.stdout)["expected_wrong"] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"), [("run.1.csv", "run.1"), ("run.2.csv.gz", "run.2"), ("all", "all"), (".", "here")]
+)
+def test_the_folder_of_the_table_is_named_after_the_file(monkeypatch, name, folder):
+    given = {}
+    monkeypatch.setattr(gortho, "scan", lambda path, out, **_: given.update(out=out) or Scan.of([]))
+    assert CliRunner().invoke(cli.main, ["scan", name, "--x", "a,b"]).exit_code == 0
+    assert str(given["out"]) == f"{folder}-scan"
 
 
 def test_command_says_what_is_wrong(file):

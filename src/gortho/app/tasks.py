@@ -63,11 +63,20 @@ def discover(watch: Watch, *, file: str, folder: str, asked: dict[str, Any]) -> 
     settings = gortho.Settings(**EFFORTS[wanted.effort])
     found = searched(seen, options, begun, as_fields, settings=settings, watch=watch)
     watch(WRITING, 1.0, "")
-    place = Path(folder)
+    told = _answer(found) | {"command": wanted.command(Path(file).name)}
+    try:
+        _write(found, Path(folder))
+    except OSError as error:  # a full disk does not cost the answer
+        lost = f"run and report could not be saved ({error}), so there is nothing to download: make room, search again"
+        told |= {"notices": [*told["notices"], lost], "predicts": False}
+    return told
+
+
+def _write(found: Any, place: Path) -> None:
+    """Run, archive and report, in a folder."""
     found.save(place / RUN)
     shutil.make_archive(str(place / RUN), "zip", place / RUN)
     found.to_html(place / REPORT)
-    return _answer(found) | {"command": wanted.command(Path(file).name)}
 
 
 def _answer(found: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,19 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _once(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> str | None:
     """The one value given; several are an error, since all but the last would be ignored silently."""
     if len(value) > 1:
-        points = f" --points {len(value)}" if any(p.name == "points" for p in context.command.params) else ""
-        raise click.UsageError(
-            f"--x was given {len(value)} times: give all columns at once, --x {','.join(value)}{points}"
-        )
+        option, fix = parameter.opts[0], "give it once"
+        if parameter.make_metavar(context) == SEVERAL:
+            fix = f"give all names at once, {option} {','.join(value)}"
+            vectors = option == "--x" and any(p.name == "points" for p in context.command.params)
+            fix += f" --points {len(value)}" if vectors else ""
+        raise click.UsageError(f"{option} was given {len(value)} times: {fix}")
     return value[0] if value else None
+
+
+#: The metavar of options that take several names.
+SEVERAL = "NAMES"
+#: An option of names, given once.
+named = partial(click.option, metavar=SEVERAL, callback=_once, multiple=True)
 
 
 def numbers(
@@ -53,17 +62,13 @@ def numbers(
 
 FILE = click.argument("file", type=click.Path(path_type=Path))
 RUN = click.argument("run", type=click.Path(path_type=Path))
-X = click.option(
+X = named(
     "--x",
-    metavar="NAMES",
-    callback=_once,
-    multiple=True,
     help="Columns of x, such as E,px:pz, point by point; or the name of an array, or of one array per point: u,v.",
 )
-Y = click.option("--y", metavar="NAMES", help="Columns of the target, or the name of an array.")
-SCALARS = click.option(
+Y = named("--y", help="Columns of the target, or the name of an array.")
+SCALARS = named(
     "--scalars",
-    metavar="NAMES",
     help="Columns or array of quantities that are the same for all observers, such as masses.",
 )
 POINTS = click.option("--points", type=click.IntRange(1), metavar="P", help="Number of vectors in a sample.")
@@ -96,8 +101,8 @@ DECIMAL = click.option(
     show_default=True,
     help="Decimal separator in text files.",
 )
-NAMES = click.option("--names", metavar="A,B,C", help="Names of the coordinates in the printed law.")
-DROP = click.option("--drop", metavar="NAMES", help="Columns of the table that are not coordinates.")
+NAMES = named("--names", metavar="A,B,C", help="Names of the coordinates in the printed law.")
+DROP = named("--drop", help="Columns of the table that are not coordinates.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print only JSON to standard output.")
 REPORT = click.option(
     "--report", type=click.Path(path_type=Path), metavar="PATH.html", help="Write an HTML report."

@@ -68,7 +68,8 @@ def check(ctx: click.Context, /, run: Path, file: Path, as_json: bool, **columns
     from gortho.samples.kinds import kind_of
 
     kind_of(file)  # a missing file should fail before torch is loaded
-    from gortho.runs import certify, load, read_for
+    from gortho.certificate import certify
+    from gortho.runs import load, read_for
     from gortho.stored import plain
 
     found = load(run)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gortho.cli.base import BAD_INPUT, INTERRUPTED, as_options, main
-from gortho.cli.options import EFFORTS, JSON, QUIET
+from gortho.cli.options import EFFORTS, JSON, QUIET, named
 from gortho.cli.searching import client_of, discover
 from gortho.progress import Bar
 
@@ -22,23 +22,18 @@ if TYPE_CHECKING:
 
 #: Maximum length of a reason in the progress line; the table has all of it.
 SHORT = 80
-#: Options shared with `gortho discover`, which apply to each target.
-SHARED = (
-    "file", "x", "y", "scalars", "scalars_per_point", "points", "decimal", "output", "errors", "weight",
-    "y_error", "tolerance", "drop", "dropna", "derivative", "by", "set_like", "names", "look_for", "axial",
-    "spaces", "seed", "time_budget", "max_samples", "dask", "effort",
-)  # fmt: skip
+#: Options of `gortho discover` that do not apply to each target.
+OWN = ("dims", "workers", "report", "save", "as_json", "quiet")
 
 
 @main.command(
-    params=[option for option in discover.params if option.name in SHARED],
+    params=[option for option in discover.params if option.name not in OWN],
     epilog=f"Exit codes: 0 the table is written, {BAD_INPUT} bad input, or every target ended with an error, "
     f"{INTERRUPTED} interrupted by Ctrl-C.",
     short_help="Try many targets or many files, and write one table.",
 )
-@click.option(
+@named(
     "--targets",
-    metavar="NAMES",
     help="Columns to try, such as E,T:p; separate groups by semicolons, such as Fx:Fz;vx:vz, for outputs of several "
     "numbers. By default all numeric columns.",
 )
@@ -85,7 +80,7 @@ def scan(
     import gortho
 
     options = {name: v for name, v in options.items() if v not in (None, "", []) and v is not False}
-    folder = out or Path(f"{file.name.split('.')[0] or 'here'}-scan")
+    folder = out or Path(f"{Path(file.name.removesuffix('.gz')).stem or 'here'}-scan")
 
     before: list[int] = []
 

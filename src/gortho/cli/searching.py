@@ -14,8 +14,8 @@ import click
 
 from gortho.cli import options as o
 from gortho.cli.base import EXIT_CODES, EXITS, as_options, main
-from gortho.cli.options import EFFORTS, check_columns, check_destinations, numbers, options
-from gortho.progress import Bar, keep_best_on_interrupt
+from gortho.cli.options import EFFORTS, check_columns, check_destinations, named, numbers, options
+from gortho.progress import Bar, finishing, keep_best_on_interrupt
 
 if TYPE_CHECKING:  # what the commands need is imported where it is used
     from torch import Tensor
@@ -54,8 +54,8 @@ TOLERANCE = 0.003
     show_default=True,
     help="Errors to minimise: absolute ones, those relative to the size of the target, or whichever works better.",
 )
-@click.option("--weight", metavar="NAME", help="Column or array of sample weights.")
-@click.option("--y-error", metavar="NAMES", help="Columns or array of standard errors of the target.")
+@named("--weight", metavar="NAME", help="Column or array of sample weights.")
+@named("--y-error", help="Columns or array of standard errors of the target.")
 @click.option(
     "--tolerance",
     type=click.FloatRange(0, 1, max_open=True),
@@ -65,12 +65,12 @@ TOLERANCE = 0.003
     help="A law that is broken by at most this fraction of the variance still counts as FOUND, approximately.",
 )
 @options(o.DROP, o.DROPNA)
-@click.option(
+@named(
     "--derivative",
     metavar="TIME",
     help="Column of times; rows are points x of trajectories, and the target dx/dt is computed with smoothing splines.",
 )
-@click.option("--by", metavar="NAME", help="Column that says which trajectory a row belongs to.")
+@named("--by", metavar="NAME", help="Column that says which trajectory a row belongs to.")
 @click.option("--set", "set_like", is_flag=True, help="The points of a sample have no order.")
 @o.NAMES
 @click.option(
@@ -263,15 +263,36 @@ def _hand_over(
 def hand_over(
     ctx: click.Context, told: str, files: Iterable[tuple[str, Write, Path | None]], code: int, as_json: bool
 ) -> None:
-    """Print a result, write it to the files that are wanted, and exit with this code."""
-    click.echo(told)
-    for what, write, path in files:
-        if path is not None:
-            _written(what, write, path, as_json)
+    """Write a result to the files that are wanted, print it, and exit with this code.
+
+    The files come first: where standard output is a full disk or a closed pipe, they are all that is left.
+    """
+    lines = []
+    try:
+        with finishing():
+            for what, write, path in files:
+                if path is not None:
+                    lines += _written(what, write, path)
+    finally:
+        _print(told)
+    for line in lines:
+        click.echo(line, err=as_json)
     ctx.exit(code)
 
 
-def _written(what: str, write: Write, path: Path, as_json: bool) -> None:
+def _print(told: str) -> None:
+    """Print a result; a closed pipe is what click answers itself."""
+    try:
+        click.echo(told)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(
+            f"the result cannot be printed ({error.strerror}): redirect standard output to another place"
+        ) from None
+
+
+def _written(what: str, write: Write, path: Path) -> list[str]:
     """Write a result, if necessary to a temporary folder, so that a full disk does not cost an hour of search."""
     try:
         write(path)
@@ -282,5 +303,5 @@ def _written(what: str, write: Write, path: Path, as_json: bool) -> None:
             click.echo(f"{what}, in another place: {other}", err=True)
         except OSError:
             click.echo(f"{what}: lost, as there is no other place to write it to", err=True)
-        return
-    click.echo(f"{what}: {path}", err=as_json)
+        return []
+    return [f"{what}: {path}"]

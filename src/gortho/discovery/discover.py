@@ -171,11 +171,12 @@ def discover(
     notices += told
     objectives, settings = objectives_for(samples, errors), settings or Settings()
     given = objectives, settings, seed, clock
+    whole = len(samples) == len(X)
     with one_thread(), watched(watch) as watch:
         if len(set(dims)) > 1:
-            found = discover_several(samples, asked, dims, kinds, *given, notices, tolerance)
+            found = discover_several(samples, asked, dims, kinds, *given, notices, tolerance, whole)
         else:
-            posed = Posed.of(samples, seed, known, whole=len(samples) == len(X))
+            posed = Posed.of(samples, seed, known, whole)
             if constant_targets(posed.given.train):
                 return refused(*CONSTANT_IN_MOST)
             found = _discover(samples, posed, *given, watch, notices, tolerance, asked)

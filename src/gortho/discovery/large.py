@@ -152,6 +152,7 @@ def allowed(
     A survey that has ``read`` rows has already thinned them to the budget that was available then.
     """
     most = MAX_SAMPLES if read is None else read
+    time_budget = None if time_budget is None else checks.seconds(time_budget)
     asked = most if max_samples is None else checks.whole(max_samples, "max_samples", 2)
     rows = affordable(time_budget, asked) if read is None else min(asked, within_budget(time_budget, read))
     return Limits(rows, memory, seed, why=Limits.why if rows == asked else BUDGET)
@@ -176,6 +177,7 @@ def survey(
     by: Columns = None,
     drop: Columns = None,
     dropna: bool = False,
+    dims: Sequence[int] | None = None,
     time_budget: float | None = None,
     client: Any = None,
     progress: Progress | None = None,
@@ -188,7 +190,7 @@ def survey(
     Args:
         path: a file, or a folder of Parquet files, with all columns in each.
         x, y, scalars, points, output, scalars_per_point, decimal, memory_budget: as in `gortho.samples.read`.
-        weight, y_error, derivative, by, drop, dropna: likewise. Trajectories are read whole.
+        weight, y_error, derivative, by, drop, dropna, dims: likewise. Trajectories are read whole.
         max_samples: maximum number of rows to keep.
         time_budget: seconds for the discovery; fewer rows are kept if it is short.
         seed: the same seed selects the same rows, however the file is read.
@@ -202,7 +204,7 @@ def survey(
     budget = available_memory() if memory_budget is None else memory_budget
     wanted = Wanted(
         x, y, scalars, weight, y_error, derivative, by, drop, True, decimal,
-        points, output, scalars_per_point, dropna,
+        points, output, scalars_per_point, dropna, dims,
     )  # fmt: skip
     chunks = open_chunks(path, wanted, budget)
     limits = allowed(time_budget, max_samples, seed, budget)
@@ -214,16 +216,20 @@ def survey(
         if few.y is None:
             raise DataError("there are no targets: name them by y=")
         # Functions of the codes of classes are those of the classes.
-        correlating = Correlating.of(few.X, few.y, "scalar" if wanted.labels else output)
+        kind = "scalar" if wanted.labels else output
+        correlating = (
+            None if dims else Correlating.of(few.X, few.y, kind)
+        )  # several forms: none for all columns
         with one_thread():
             totals = scan(chunks, Plan(limit, seed, correlating), client, progress)
         values, rows = totals.kept.in_order()
         data = checked(chunks.raw(values, rows), wanted, str(path), limits)
+    left_out = [missing_notice(totals.missing, totals.rows + totals.missing)] if totals.missing else []
+    if totals.rows <= limit:  # without those that are left out, there are few
+        return Survey(replace(data, notices=[*data.notices, *left_out]))
     forms = () if correlating is None else correlating.forms(totals.also)
-    notices = [thinned(limits, totals, chunks, bool(forms)), *beyond(totals, chunks), *data.notices]
-    if totals.missing:
-        notices.append(missing_notice(totals.missing, totals.rows + totals.missing))
-    return Survey(replace(data, notices=notices), totals, forms)
+    notices = [thinned(limits, totals, chunks, bool(forms)), *beyond(totals, chunks)]
+    return Survey(replace(data, notices=[*notices, *data.notices, *left_out]), totals, forms)
 
 
 def thinned(limits: Limits, totals: Totals, chunks: Chunks, started: bool) -> str:

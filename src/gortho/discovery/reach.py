@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gortho.nn.framed import InFrame
 from gortho.nn.invariants import Pairing, packed
+from gortho.samples.errors import numbered
 from gortho.samples.sampling import choose
 from gortho.samples.values import Samples
 from gortho.training import predict
@@ -70,7 +71,7 @@ class Reach:
         row, worst = np.unravel_index(int(outside.argmax()), outside.shape)
         return (
             f"{len(rows)} of {len(values)} samples lie far outside those that the predictor was fitted to, most of all "
-            f"sample {row} (counted from 0): {self.names[worst] or 'an inner product'} is {outside[row, worst]:.2g} "
+            f"{numbered([int(row)])}: {self.names[worst] or 'an inner product'} is {outside[row, worst]:.2g} "
             "times the width of its range beyond that range. What is predicted there is extrapolated: check units and "
             "columns, or fit to samples that reach so far"
         )

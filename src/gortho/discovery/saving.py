@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -25,6 +26,8 @@ from gortho.stored import restored, stored
 
 FORMAT = "gortho discovery 5"
 FILE = "discovery.json"
+#: What files of weights are called: nothing else that a run names is read or replaced.
+WEIGHTS = re.compile(r"network-[0-9a-f]{12}\.safetensors")
 #: Bytes that must be free before a search whose run is to be saved: more than a run takes.
 ROOM = 20_000_000
 #: Fields that runs of this format need not have: they came later.
@@ -117,6 +120,10 @@ def load(directory: Path) -> Discovery:
     found = _of_json(content, path)
     if weights is None:
         return found
+    if not WEIGHTS.fullmatch(str(weights["file"])):
+        raise ValueError(
+            f"{path} names {weights['file']!r} as its weights, which no version writes: make it again, or copy it again"
+        )
     return replace(found, network=_network(directory / weights["file"], weights["sha256"], found))
 
 
@@ -156,7 +163,8 @@ def _digest(content: dict[str, Any]) -> str:
 def _weights_named_in(directory: Path) -> str | None:
     """The file of weights of the run that is there already."""
     try:
-        return json.loads((directory / FILE).read_text(encoding="utf-8"))["weights"]["file"]
+        name = json.loads((directory / FILE).read_text(encoding="utf-8"))["weights"]["file"]
+        return name if WEIGHTS.fullmatch(name) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -41,8 +41,8 @@ def _pick(
                 return (name,)
         raise DataError(f"{missing('array', usual[0], names)}; name it by {what}=")
     several = not isinstance(wanted, str) or ("," in wanted and not has(wanted))
-    parts = [str(part).strip() for part in (wanted.split(",") if isinstance(wanted, str) else wanted)]
-    picked = tuple(parts) if several else (wanted,)
+    parts = map(str, wanted.split(",") if isinstance(wanted, str) else wanted)
+    picked = tuple(part if has(part) else part.strip() for part in parts) if several else (wanted,)
     for name in picked or ("",):
         if not name or not has(name):
             raise missing("array", name, names)

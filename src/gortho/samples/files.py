@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -77,6 +77,7 @@ def read(
     by: Columns = None,
     drop: Columns = None,
     dropna: bool = False,
+    dims: Sequence[int] | None = None,
 ) -> Dataset:
     """Read samples from tables (columns by name) or files of arrays (arrays by name).
 
@@ -88,7 +89,8 @@ def read(
 
     `weight` and `y_error` name the sample weights and the errors of y. With `derivative`, the time, y is dx/dt along
     trajectories numbered by `by` (`derivatives`). `drop` names columns of a table that are not coordinates. Missing
-    numbers are an error, or with `dropna` their rows are left out, with a notice.
+    numbers are an error, or with `dropna` their rows are left out, with a notice. `dims` are the components of each
+    vector of a row, where they differ: then X has the columns as they stand.
 
     With `targets=False` only the inputs are read: every row in its place, repeated ones too, and y is None. With
     `targets=None` the targets, named by y or by the usual names, are read if the file has them.
@@ -96,7 +98,7 @@ def read(
     path = Path(path).expanduser()
     wanted = Wanted(
         x, y, scalars, weight, y_error, derivative, by, drop, targets, decimal,
-        points, output, scalars_per_point, dropna,
+        points, output, scalars_per_point, dropna, dims,
     )  # fmt: skip
     chunks = open_chunks(path, wanted, memory_budget)
     # What is read as a whole is thinned later: archives, once all rows are checked, and trajectories.
@@ -142,7 +144,7 @@ def shaped(raw: Raw, wanted: Wanted) -> Dataset:
     p, n = X.shape[1] if X.ndim == 3 else 1, X.shape[-1]
     names = checks.variable_names(n) if columns is None else component_names(columns, p)
     point, sample = shape_scalars(raw, p, wanted.scalars_per_point)
-    y = None if "y" not in raw.parts else shape_output(raw.parts["y"], wanted.output, n)
+    y = None if "y" not in raw.parts else shape_output(raw.parts["y"], wanted.output, max(wanted.dims or [n]))
     return Dataset(X, y, point, sample, names, "", raw.notices, raw.source.picked)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,9 @@ from .errors import DataError
 MAX_CLASSES = 50
 #: Kinds of arrays that are kept as they are: logical, whole numbers, numbers, text.
 PLAIN = "biufU"
+#: What Python reads as a number, and people write as a name: 1_1 is not 11, and 01 not 1.
+CODE = re.compile(r"_|^[+-]?0\d")
+LOGICAL = {"true": True, "false": False}
 #: Samples of each class, at least.
 MIN_OF_CLASS = 10
 
@@ -109,14 +114,17 @@ def _text(label: Any) -> str:
 
 
 def _values(texts: set[str]) -> dict[str, Any]:
-    """What all texts can be read as."""
-    logical = {"true": True, "false": False}
-    readers: tuple[Callable[[str], Any], ...] = (int, float, lambda text: logical[text.lower()])
-    for read in readers:
+    """What all texts can be read as; numbers only where no two of them become one."""
+    if all(text.lower() in LOGICAL for text in texts):
+        return {text: LOGICAL[text.lower()] for text in texts}
+    readers: tuple[Callable[[str], Any], ...] = (int, float)
+    for read in () if any(CODE.search(text) for text in texts) else readers:
         try:
             values = {text: read(text) for text in texts}
-        except (ValueError, KeyError):
+        except ValueError:
             continue
-        if all(math.isfinite(value) for value in values.values()):
+        if all(map(math.isfinite, values.values())) and len({*values.values()}) == len(
+            {*map(Decimal, texts)}
+        ):
             return values
     return {text: text for text in texts}

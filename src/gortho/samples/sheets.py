@@ -244,9 +244,11 @@ def parquet_blocks(
 def _values(column: Any, name: str, label: bool) -> np.ndarray:
     """A column of a batch as numbers, or as text."""
     import pyarrow as pa
-    from pyarrow.types import is_boolean, is_decimal, is_floating, is_integer
+    from pyarrow.types import is_boolean, is_decimal, is_float16, is_floating, is_integer
 
     if not label and not any(test(column.type) for test in (is_integer, is_floating, is_boolean, is_decimal)):
         found = f"type {column.type}, first value {column[0].as_py()!r}"
         raise DataError(f"column {name!r} has {found}, not numbers: convert or drop it")
+    if not label and is_float16(column.type):  # refused, as everywhere
+        return as_float64(column.to_numpy(zero_copy_only=False), f"column {name!r}")
     return column.cast(pa.string() if label else pa.float64(), safe=False).to_numpy(zero_copy_only=False)

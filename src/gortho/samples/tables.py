@@ -106,11 +106,14 @@ def pick(wanted: str | Sequence[str], header: list[str], what: str) -> list[str]
     ['E', 'px', 'py', 'pz']
     >>> pick('E, "v,y"', ["E", "v,y"], "x")
     ['E', 'v,y']
+    >>> pick("E, px: pz", ["E", " px", "py", " pz"], "x")
+    ['E', ' px', 'py', ' pz']
     """
     parts = _parts(wanted, header)
     picked: list[str] = []
-    for part in (str(part).strip() for part in parts):
-        ends = [part] if part in header or ":" not in part else [end.strip() for end in part.split(":", 1)]
+    for part in parts:
+        whole = part in header or ":" not in part
+        ends = [_name(end, header) for end in ([part] if whole else part.split(":", 1))]
         for end in ends:
             if end not in header:
                 raise missing("column", end, header)
@@ -126,8 +129,14 @@ def pick(wanted: str | Sequence[str], header: list[str], what: str) -> list[str]
 def _parts(wanted: str | Sequence[str], header: list[str]) -> list[str]:
     """Names between commas; those that hold a comma stand in double quotes, as in a .csv."""
     if not isinstance(wanted, str):
-        return list(wanted)
-    return [wanted] if wanted in header else next(csv.reader([wanted], skipinitialspace=True), [])
+        return [str(part) for part in wanted]
+    blanks = re.sub(r'(^|,)\s+"', r'\1"', wanted)  # before a quote they are no part of the name
+    return [wanted] if wanted in header else next(csv.reader([blanks]), [])
+
+
+def _name(text: str, header: list[str]) -> str:
+    """A name without the blanks around it that the column does not have."""
+    return next((name for name in (text, text.lstrip(), text.rstrip()) if name in header), text.strip())
 
 
 def _pick_samples(
@@ -142,7 +151,7 @@ def _pick_samples(
     y_columns: list[str] | None = None
     if y is not None and targets is None:  # wanted only if they are there
         parts = _parts(y, header)
-        ends = [end.strip() for part in parts for end in (part, *part.split(":"))]
+        ends = [_name(end, header) for part in parts for end in (part, *part.split(":"))]
         y_columns = pick(y, header, "y") if any(end in header for end in ends) else []
     elif y is not None and targets:
         y_columns = pick(y, header, "y")

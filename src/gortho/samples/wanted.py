@@ -28,6 +28,7 @@ class Wanted:
         output: the kind of y; "class" for a column of labels, text or numbers.
         scalars_per_point: whether the scalars of a table belong to points.
         dropna: whether rows with missing numbers are left out.
+        dims: components of each vector of a sample, where they differ; vectors among the targets are of the longest.
     """
 
     x: Columns = None
@@ -44,6 +45,7 @@ class Wanted:
     output: str = "scalar"
     scalars_per_point: bool = False
     dropna: bool = False
+    dims: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         if self.decimal not in (".", ","):
@@ -54,6 +56,10 @@ class Wanted:
             raise DataError("y= and derivative= are both given: y is made of x and the time")
         if self.weight is not None and self.y_error is not None:
             raise DataError("weight= and y_error= are both given: give one of them, weights are 1 / y_error²")
+        if self.time is not None and self.y_error is not None:
+            raise DataError(
+                "y_error= and derivative= are both given: leave out y_error=, slopes have errors of their own"
+            )
         if self.labels and self.y_error is not None:
             raise DataError("labels have no errors: leave out y_error=, or give weight=")
 

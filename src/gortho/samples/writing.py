@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from gortho.files import whole
 
 from .errors import DataError
+from .kinds import ARRAYS
 
 SUFFIXES = (".npz", ".csv", ".tsv", ".parquet", ".h5", ".hdf5")
 
@@ -42,23 +44,33 @@ def write(
     One name for several values stands for name_0, name_1, ... Rows that were not kept are empty, or nan.
     """
     path = check_writable(path)
-    arrays = {name: in_all_rows(values, kept) for name, values in {"y": y, **(more or {})}.items()}
+    table = path.suffix.lower() not in ARRAYS
+    arrays = {name: in_all_rows(values, kept, table) for name, values in {"y": y, **(more or {})}.items()}
     with whole(path) as place:  # half a file of predictions looks like all of them
         _write(place, path.suffix.lower(), arrays, columns)
     return path
 
 
-def in_all_rows(values: np.ndarray, kept: np.ndarray | None) -> np.ndarray:
+def in_all_rows(values: np.ndarray, kept: np.ndarray | None, table: bool = True) -> np.ndarray:
     """Values of the rows that were kept, at their places among all rows; the others are nan, or empty texts.
+
+    In a table, classes that are whole numbers or logical stay so, and the others are None.
 
     >>> in_all_rows(np.array([1.0, 2.0]), np.array([True, False, True]))
     array([ 1., nan,  2.])
+    >>> in_all_rows(np.array([1, 2]), np.array([True, False, True]))
+    array([1, None, 2], dtype=object)
     """
     values = np.asarray(values)
     if kept is None:
         return values
-    text = values.dtype.kind in "US"
-    filled = np.full((len(kept), *values.shape[1:]), "" if text else np.nan, values.dtype if text else float)
+    empty: Any = math.nan
+    kind: Any = float
+    if values.dtype.kind in "US":
+        empty, kind = "", values.dtype
+    elif table and values.dtype.kind in "biu":
+        empty, kind = None, object
+    filled = np.full((len(kept), *values.shape[1:]), empty, kind)
     filled[kept] = values
     return filled
 

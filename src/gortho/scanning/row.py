@@ -9,17 +9,18 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 import time
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gortho.discovery import Discovery
 from gortho.discovery.large import survey
 from gortho.discovery.page import report_data
+from gortho.files import append_lines, json_lines
 from gortho.report import render
 from gortho.report.words import spoken
 from gortho.runs import summary
@@ -88,7 +89,12 @@ def answer(target: Target, key: str, options: dict[str, Any], seed: int, page: b
             options = options | {
                 k: list(v) if isinstance(v, tuple) else v for k, v in own.items() if v is not None
             }
+            if target.lacks:
+                options["y_error"] = None
             found = searched(survey(target.file, **reading(options)), options, begun)
+            if target.lacks:
+                why = f"{found.reason} All rows count alike: there is no column of errors {target.lacks!r}."
+                found = replace(found, reason=why)
             row = _row(found, target.name, key, time.perf_counter() - begun)
             return Answered(row, render(report_data(found)) if page else "")
     except Exception as error:  # one bad target must not stop the others
@@ -153,22 +159,12 @@ class Log:
     def rows(self) -> dict[str, Row]:
         """The latest row of each fingerprint."""
         found: dict[str, Row] = {}
-        text = self.path.read_text(encoding="utf-8", errors="replace") if self.path.exists() else ""
-        for line in text.splitlines():
-            try:
-                row = restored(json.loads(line), Row)
-            except (json.JSONDecodeError, KeyError, TypeError):
-                continue  # cut off by a kill
-            found[row.key] = row
+        for content in json_lines(self.path):
+            with suppress(KeyError, TypeError, ValueError):  # no row
+                row = restored(content, Row)
+                found[row.key] = row
         return found
 
     def add(self, row: Row) -> None:
         """Add a row; when this returns it is on the disk."""
-        line = json.dumps(plain(row), allow_nan=False) + "\n"
-        with open(self.path, "a+b") as file:
-            if file.tell():
-                file.seek(-1, os.SEEK_END)
-                line = line if file.read() == b"\n" else "\n" + line
-            file.write(line.encode())
-            file.flush()
-            os.fsync(file.fileno())
+        append_lines(self.path, [json.dumps(plain(row), allow_nan=False)])

@@ -83,7 +83,6 @@ def scan(
         (folder / "reports" if reports else folder).mkdir(parents=True, exist_ok=True)
     rows = _done(log, keys, folder, reports, retry)
     before = len(rows)
-    pages = _page_names(chosen.all) if reports else {}
     todo = [target for target in chosen.all if target.name not in rows]
     backend = nullcontext() if client is None else parallel_config(backend="dask", client=client)
     try:
@@ -91,7 +90,7 @@ def scan(
             for one in _answers(todo, keys, _workers(workers, client), given, seed, reports):
                 if stop.is_set():  # a search that was cut short is no answer
                     raise KeyboardInterrupt
-                row = _keep(one, log, folder, pages)
+                row = _keep(one, log, folder)
                 rows[row.target] = row
                 if progress is not None:
                     progress(len(rows), len(chosen.all), row)
@@ -142,16 +141,10 @@ def _done(
     return {name: kept[key] for name, key in keys.items() if key in kept and stays(kept[key])}
 
 
-def _page_names(targets: Sequence[Target]) -> dict[str, str]:
-    """A file name for each target's report, unique on any system."""
-    names: dict[str, str] = {}
-    for target in targets:
-        stem = re.sub(r"[^\w.+-]+", "_", target.name)[:80]
-        taken, k = {name.lower() for name in names.values()}, 1
-        while (name := f"reports/{stem}{f'-{k}' if k > 1 else ''}.html").lower() in taken:
-            k += 1
-        names[target.name] = name
-    return names
+def page_name(target: str, key: str) -> str:
+    """A file name for a report, on any system, that no other target, data or options have."""
+    stem = re.sub(r"[^\w.+-]+", "_", target)[:80]
+    return f"reports/{stem}-{key[:8]}.html"
 
 
 def _answers(
@@ -184,11 +177,11 @@ def _answers(
                 alone = [left.pop(name) for name in begun]
 
 
-def _keep(one: Answered, log: Log | None, folder: Path | None, pages: dict[str, str]) -> Row:
+def _keep(one: Answered, log: Log | None, folder: Path | None) -> Row:
     """Write the report, then the row: a row in the log has its report."""
     row = one.row
     if one.page and folder is not None:
-        row = replace(row, report=pages[row.target])
+        row = replace(row, report=page_name(row.target, row.key))
         write_text(folder / row.report, one.page)
     if log is not None:
         log.add(row)

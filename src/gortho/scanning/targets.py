@@ -28,7 +28,8 @@ class Target:
     file: Path
     y: tuple[str, ...] | None = None
     x: tuple[str, ...] | None = None
-    y_error: str | None = None
+    y_error: tuple[str, ...] | None = None
+    lacks: str = ""  # the column of errors that is not there
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,9 @@ def _columns(path: Path, wanted: Any, reading: dict[str, Any]) -> Targets:
         raise DataError("say which columns are the vectors by x=: all others with numbers become targets")
     seen = {column.name: column for column in look(path, decimal=reading["decimal"]).columns}
     header, pattern = list(seen), reading["y_error"] or ""
-    errors = (
-        {n: pattern.replace("{}", n) for n in header} if isinstance(pattern, str) and "{}" in pattern else {}
-    )
-    errors = {name: error for name, error in errors.items() if error in header}
+    each = isinstance(pattern, str) and "{}" in pattern
+    named = {name: pattern.replace("{}", name) for name in header} if each else {}
+    errors = {name: error for name, error in named.items() if error in header}
     given = {part: reading[part] for part in PARTS if not (part == "y_error" and errors)}
     taken = {n for part, names in given.items() if names is not None for n in pick(names, header, part)}
     taken |= set(errors.values())
@@ -93,10 +93,13 @@ def _columns(path: Path, wanted: Any, reading: dict[str, Any]) -> Targets:
     x = None
     if reading["x"] is None and path.suffix.lower() not in ARRAYS:
         x = tuple(name for name in header if name not in used | taken and not INDEX.match(name))
-    return Targets(
-        tuple(Target(",".join(g), path, tuple(g), x, errors.get(g[0]) if errors else None) for g in groups),
-        left_out,
-    )
+
+    def target(group: Sequence[str]) -> Target:
+        lacks = next((named[name] for name in group if errors and name not in errors), "")
+        own = tuple(errors[name] for name in group) if errors and not lacks else None
+        return Target(",".join(group), path, tuple(group), x, own, lacks)
+
+    return Targets(tuple(map(target, dict.fromkeys(map(tuple, groups)))), left_out)
 
 
 def _offered(

@@ -16,7 +16,7 @@ from gortho.studies import baselines
 from gortho.studies.baselines import registry
 from gortho.studies.experiments import EXPERIMENTS, reproduce
 from gortho.studies.experiments.fits import FIRST_SEED, Job, chance
-from gortho.studies.experiments.rows import missing, read_rows, run, select
+from gortho.studies.experiments.rows import keep, missing, read_rows, run, select
 
 
 def small(method="LieGG", task="synthetic", **options):
@@ -46,6 +46,8 @@ def test_rows_are_kept_and_never_measured_twice(rows, tmp_path, monkeypatch):
     monkeypatch.setattr("gortho.studies.experiments.rows.ProcessPoolExecutor", None)  # nothing may be started
     assert {row["method"] for row in run([small()], path)} == {row["method"] for row in rows}
     assert select([small(noise=1.0)], rows) == []
+    keep(rows, path)
+    assert len(read_rows(path)) == 2 * len(rows)
 
 
 def test_a_method_without_a_predictor_has_no_error():

@@ -48,8 +48,12 @@ def posed_by_space(
     output: int,
     seed: int,
     names: Sequence[tuple[str, ...]],
+    whole: bool = True,
 ) -> Posed:
-    """Parts with each kind of vector in a frame of its own, and outputs in that of their space."""
+    """Parts with each kind of vector in a frame of its own, and outputs in that of their space.
+
+    ``whole``: whether every row that was given is among the samples.
+    """
     given, numbers = split(samples, seed)
     train = given.train
     x_unit, y_unit = train.units
@@ -72,7 +76,7 @@ def posed_by_space(
         frames[output],
         size * y_unit,
         x_unit,
-        numbers=numbers,
+        numbers=numbers if whole else None,
         frames=frames,
         names=tuple(names),
     )
@@ -89,8 +93,12 @@ def discover_several(
     clock: Clock,
     notices: list[str],
     tolerance: float,
+    whole: bool = True,
 ) -> Discovery:
-    """The verdict on a form for each kind of vector; ``names`` are those of the coordinates of each."""
+    """The verdict on a form for each kind of vector; ``names`` are those of the coordinates of each.
+
+    ``whole``: whether every row that was given is among the samples.
+    """
     if samples.classes or samples.set_like or asked.axial or asked.odd:
         raise ValueError(
             "vectors of different dimension are supported for numbers, ordered and polar vectors: leave out "
@@ -103,7 +111,7 @@ def discover_several(
     ends, spaces = [], asked.spaces
     with clock.stage("search"):
         for output in output_spaces(samples, dims):
-            posed = posed_by_space(samples, spaces, dims, output, seed, names)
+            posed = posed_by_space(samples, spaces, dims, output, seed, names, whole)
             parts = posed.weighted(ABSOLUTE)
             claim = Claim(spaces_name(spaces, output), spaces=spaces, output_space=output, dims=dims)
             train = parts.train.rows(slice(0, SEARCH_SAMPLES))

@@ -22,6 +22,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 from tqdm import tqdm
 
 from gortho.discovery.workers import apart, serve
+from gortho.files import append_lines, json_lines
 
 Row = dict[str, Any]
 J = TypeVar("J", bound=Any)
@@ -49,13 +50,7 @@ def facts() -> Row:
 
 def read_rows(path: Path) -> list[Row]:
     """The rows of a file; a last line that was cut off is left out."""
-    rows = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError:
-            continue
-    return rows
+    return json_lines(path)
 
 
 def missing(jobs: Iterable[J], rows: Sequence[Row]) -> list[J]:
@@ -88,8 +83,7 @@ def _measured(job: Job) -> list[Row]:
 
 def keep(rows: Sequence[Row], path: Path) -> None:
     """Append the rows of a job, the one that answers it last: if it is there, all are."""
-    with open(path, "a", encoding="utf-8") as file:
-        file.write("".join(json.dumps(row) + "\n" for row in reversed(rows)))
+    append_lines(path, [json.dumps(row) for row in reversed(rows)])
 
 
 def run(jobs: Sequence[Job], path: Path, workers: int = 1, progress: bool = True) -> list[Row]:
