@@ -58,7 +58,7 @@ def as_labels(y: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
             f"y has {len(classes)} different labels, at most {MAX_CLASSES} are taken for classes: choose "
             "output='scalar' if it is a number"
         )
-    check_counts(counts, classes)
+    check_counts(counts.tolist(), classes)
     return codes, classes
 
 
