@@ -113,8 +113,8 @@ class Regressor(Method):
     tuning = (
         "Defaults; when a process predicts was chosen on O5, Particle and random laws, seeds 500 and 600 on, and for "
         "up to 120 samples again on seeds 500 to 507, after the table of seeds 40 to 44 had been seen. Formulas "
-        "came after that of seeds 150 to 154 had been seen, by the rules of `discover`; tried on seeds 500 and 501, and "
-        "with more draws of terms on seeds 500 to 512, after seed 150 with 30 samples of O5 had been seen."
+        "came after that of seeds 150 to 154 had been seen, by the rules of `discover`; tried on seeds 500 and 501, "
+        "and with more draws of terms on seeds 500 to 512, after seed 150 with 30 samples of O5 had been seen."
     )
 
     def __init__(self, form: QuadraticForm, output: Any, seed: int = 0, **options: Any):
