@@ -304,6 +304,20 @@ def test_new_data_of_another_size_is_refused():
             model.predict(other)
 
 
+@pytest.mark.parametrize("set_like", [False, True])
+def test_new_vectors_of_another_dimension_are_refused(set_like):
+    """As many numbers in all would be cut into other vectors."""
+    regressor = known("scalar", set_like=set_like).fit(X, Y[:, 0])
+    classifier = InvariantClassifier(FORM, set_like=set_like, **SMALL).fit(X, Y[:, 0] > 0)
+    other = normal(80, 3, 2)
+    for asked in (regressor.predict, classifier.predict, classifier.predict_proba):
+        with pytest.raises(ValueError, match=r"shape \(80, 3, 2\).*shape \(N, 2, 3\)"):
+            asked(other)
+    for model in (regressor, classifier):
+        with pytest.raises(ValueError, match=r"shape \(80, 3, 2\)"):
+            model.score(other, Y[:, 0] > 0)
+
+
 @pytest.mark.parametrize(
     "model, x, y, reason",
     [
