@@ -25,8 +25,8 @@ def unit_size(M: Tensor) -> Tensor:
 def telling(sizes: Tensor, zero: int, tolerance: float) -> float:
     """The tolerance, if so many of these eigenvalues count as zero by it, or else one between those and the others.
 
-    >>> telling(torch.tensor([1.0, -1e-10, 0.0]).double(), 1, 1e-8)
-    5e-11
+    >>> telling(torch.tensor([1.0, -1e-10, 0.0]), 2, 1e-8), telling(torch.tensor([1.0, 0.25, 0.25]), 0, 0.5)
+    (1e-08, 0.125)
     """
     shares = (sizes.abs() / sizes.abs().max()).sort().values.tolist()
     below, above = shares[zero - 1] if zero else 0.0, shares[zero]

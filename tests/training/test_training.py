@@ -60,6 +60,30 @@ def test_a_short_polynomial_is_found_to_rounding():
     assert history.best_validation < 1e-18 and history.ended == "the validation loss is down to rounding"
 
 
+@pytest.mark.parametrize(
+    "dtype, x_unit, y_unit",
+    [
+        (torch.float32, 1e-24, 1.0),  # momenta in SI units
+        (torch.float32, 1.0, 1e-22),
+        (torch.float32, 1e24, 1e22),
+        (torch.float64, 1e-170, 1e170),
+        (torch.float64, 1e170, 1e-170),
+    ],
+)
+@pytest.mark.parametrize("form", [FORM, 3], ids=["known", "learnable"])
+def test_units_whose_squares_are_out_of_range(dtype, x_unit, y_unit, form):
+    net, other = make(form, dtype, sample_scalars=1), make(form, dtype, sample_scalars=1)
+    m = normal(120, 1, seed=7)
+    y = m * X[:, 0] + FORM.gram(X)[:, 0, 1, None] * X[:, 1]
+    history = fit(net, X * x_unit, y * y_unit, sample_scalars=m * y_unit, **QUICK)
+    same = fit(other, X, y, sample_scalars=m, **QUICK)
+    assert history.how is same.how
+    if form is FORM:
+        assert history.how is Ended.EXACT
+    left = predict(net, X * x_unit, None, m * y_unit).double() / y_unit - predict(other, X, None, m).double()
+    assert float(left.square().mean() / y.square().mean()) < 1e-5
+
+
 def test_float32_and_arrays_are_read():
     net = make(dtype=torch.float32)
     fit(net, X.numpy(), Y, **QUICK)
