@@ -14,7 +14,8 @@ import torch
 from helpers import normal, stir
 from safetensors.torch import save_file
 
-from gortho import EquivariantNet, LearnableForm, QuadraticForm, fit
+from gortho import EquivariantNet, LearnableForm, QuadraticForm, Symmetry, fit
+from gortho.nn.framed import InFrame
 from gortho.objectives import ABSOLUTE
 from gortho.reps import as_rep
 from gortho.samples import Samples
@@ -88,6 +89,20 @@ def test_float32_and_arrays_are_read():
     net = make(dtype=torch.float32)
     fit(net, X.numpy(), Y, **QUICK)
     assert net.x_scale.dtype == torch.float32 and predict(net, X.numpy()).dtype == torch.float32
+
+
+@pytest.mark.parametrize("space", [0, 1])
+def test_outputs_of_the_longer_and_of_the_shorter_vectors(space):
+    symmetry = Symmetry([FORM, QuadraticForm.euclidean(2)], spaces=[0, 1])
+    x = X * torch.tensor([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0]]).double()
+    y = [x[:, 0] * x[:, 1].square().sum(1, keepdim=True), x[:, 1, :2] * FORM(x[:, 0])[:, None]][space]
+    net = EquivariantNet(symmetry, 2, "vector", output_space=space).double()
+    assert fit(net, x, y, **QUICK).how is Ended.EXACT
+    torch.testing.assert_close(predict(net, x), y)
+    W = 2 * torch.eye(3).double().expand(2, 3, 3)
+    torch.testing.assert_close(predict(InFrame(net, W, 8.0), x / 2), 4 * y)
+    with pytest.raises(ValueError, match="last axis must have length 3"):
+        predict(net, x[..., :2])
 
 
 def test_same_seed_same_numbers():

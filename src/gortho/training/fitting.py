@@ -52,7 +52,7 @@ def check_data(net: EquivariantNet, x: Any, y: Any, scalars: tuple[Any, Any], we
     X, Y = read["x"], read["y"]
     if X is None or Y is None:
         raise ValueError("x and y are both needed")
-    checks.require_vectors(X, net.n)
+    checks.require_vectors(X, net.n_in)
     expected = (len(X), *net.rep.shape(net.n))
     if tuple(Y.shape) != expected:
         raise ValueError(
@@ -228,7 +228,7 @@ def predict(
         for s in (point_scalars, sample_scalars)
     ]
     X = checks.as_tensor(x, "x").to(net.x_scale)
-    checks.require_vectors(X, net.n)
+    checks.require_vectors(X, net.n_in)
     checks.require_finite(X, "x")  # here, where places are still those of the given coordinates
     with torch.no_grad():
         pieces = [
