@@ -392,6 +392,22 @@ def test_bad_data(case):
         fit(make(3), **{"x": X, "y": Y, **QUICK} | changes)
 
 
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"y": Y, "weights": torch.ones(120)}, "y and weights beside Samples.* leave out y"),
+        ({"point_scalars": normal(120, 2, 1)}, "point_scalars beside Samples"),
+        ({"x": Samples(X, Y[:, 0])}, r"x is .*scalar.*but the network gives vector \(120, 3\)"),
+        ({"x": Samples(X[..., :2], Y, as_rep("vector"))}, r"R\^2.*vectors in R\^3"),
+        ({"x": Samples(X[:, :1], Y, as_rep("vector"))}, r"\(102, 1, 3\), expected \(batch, 2, 3\)"),
+        ({"validation": Samples(X, Y[:, 0])}, "validation is .*scalar"),
+    ],
+)
+def test_samples_that_do_not_fit(given, message):
+    with pytest.raises(ValueError, match=message):
+        fit(make(), **{"x": Samples(X, Y, as_rep("vector")), **QUICK, **given})
+
+
 def test_history_starts_empty():
     assert History().train == [] and History().best_validation == math.inf
 
