@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -284,6 +285,8 @@ def test_a_classifier_takes_weights_and_scalars():
         ({"form": "galilean"}, {}, "form = 'galilean'"),
         ({"effort": "none"}, {}, "effort = 'none'"),
         ({"output": "spinor"}, {}, "spinor"),
+        ({"predictor": "nonsense"}, {}, "predictor = 'nonsense'"),
+        ({"predictor": "nonsense", "form": "SO(3)"}, {}, "predictor = 'nonsense'"),
         ({"form": [[1, 2, 0], [0, 1, 0], [0, 0, 1]]}, {}, "not symmetric"),
         ({}, {"X": X[:1], "y": Y[:1]}, "1 sample"),
     ],
@@ -299,6 +302,20 @@ def test_new_data_of_another_size_is_refused():
     for other in (X[:, :1], X[:, :, :2], X.reshape(80, 6)[:, :3]):
         with pytest.raises(ValueError, match="features"):
             model.predict(other)
+
+
+@pytest.mark.parametrize("set_like", [False, True])
+def test_new_vectors_of_another_dimension_are_refused(set_like):
+    """As many numbers in all would be cut into other vectors."""
+    regressor = known("scalar", set_like=set_like).fit(X, Y[:, 0])
+    classifier = InvariantClassifier(FORM, set_like=set_like, **SMALL).fit(X, Y[:, 0] > 0)
+    other = normal(80, 3, 2)
+    for asked in (regressor.predict, classifier.predict, classifier.predict_proba):
+        with pytest.raises(ValueError, match=r"shape \(80, 3, 2\).*shape \(N, 2, 3\)"):
+            asked(other)
+    for model in (regressor, classifier):
+        with pytest.raises(ValueError, match=r"shape \(80, 3, 2\)"):
+            model.score(other, Y[:, 0] > 0)
 
 
 @pytest.mark.parametrize(
@@ -537,6 +554,21 @@ def test_a_worse_polynomial_of_vectors_does_not_replace_the_network(monkeypatch)
     monkeypatch.setattr("gortho.estimators.polynomial", nothing)
     model = EquivariantRegressor("vector", "euclidean", epochs=20, random_state=0).fit(x, y)
     assert model.score(x, y) > 0.3
+
+
+@pytest.mark.parametrize("sizes", [(1e3, 1.0), (1.0, 1e3)])
+def test_outputs_of_any_size_count_alike_where_a_polynomial_is_compared_with_the_network(sizes):
+    """Only a network meets the first output; the second is noise, which neither does."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 2, 3))
+    law = np.tanh(3 * (x[:, 0] * x[:, 1]).sum(1))
+    y = np.stack([law, rng.normal(size=400)], 1) * sizes
+    both = [
+        EquivariantRegressor(form="euclidean", epochs=60, predictor=kind).fit(x, y)
+        for kind in ("auto", "network")
+    ]
+    scores = [r2_score(y, model.predict(x), multioutput="raw_values")[0] for model in both]
+    assert scores[0] == scores[1] > 0.9
 
 
 def test_names_of_symmetries_are_read_and_others_refused():

@@ -173,6 +173,15 @@ def test_equality_up_to_gauge():
 # A value
 
 
+def test_forms_of_different_groups_differ():
+    """What is zero in the one is small in the other."""
+    small = [
+        QuadraticForm(torch.diag(torch.tensor([1.0, e]).double()), tolerance=1e-14) for e in (1e-10, -1e-10)
+    ]
+    assert [form.group_name for form in small] == ["O(2)", "O(1,1)"] and small[0] != small[1]
+    assert small[0] != QuadraticForm([[1, 0], [0, 0]]) and small[0] == QuadraticForm(small[0])
+
+
 def test_a_form_does_not_change():
     form = QuadraticForm.euclidean(2)
     with pytest.raises(AttributeError, match="does not change"):

@@ -6,6 +6,7 @@ import torch
 
 import gortho
 from gortho import keeps
+from gortho.discovery.spectral import spectral_form
 
 J = torch.block_diag(*[torch.tensor([[0.0, 1.0], [-1.0, 0.0]])] * 2).double()
 
@@ -154,6 +155,31 @@ def test_units_do_not_matter():
         np.diag(other.symmetric.tensors[0] * units.numpy()[:, None] * units.numpy()),
         np.diag(one.symmetric.tensors[0]),
     )
+
+
+def test_a_small_part_of_a_sum_counts_as_a_large_one():
+    X = draw(800, 3, seed=16)
+    q = X.square().sum(1)
+    for size in (1e-8, 1e-3, 1e3):
+
+        def law(x, size=size):
+            return torch.stack([(x.square().sum(1) / 2).cos() + 5, size * x[:, 0] ** 3 * x[:, 1]], 1)
+
+        assert keeps(law, X, "scalar + scalar").algebra.count == 0
+        assert spectral_form(law, X, "scalar + scalar").residual > 0.1
+        axis = torch.stack([(1 + q).log(), size * (1 + (X[:, 2] - 0.5).square()).log()], 1)
+        assert keeps(axis, X, "scalar + scalar").algebra.count == 1
+
+
+@pytest.mark.parametrize("y_unit", [1e-160, 1e160])
+@pytest.mark.parametrize("x_unit", [1e-150, 1.0, 1e150])
+def test_squares_stay_in_range(x_unit, y_unit):
+    X = draw(800, 3, seed=15)
+    table = keeps(lambda x: y_unit * ((x / x_unit).square().sum(1) / 2).cos(), x_unit * X)
+    fitted = keeps(y_unit * (1 + X.square().sum(1)).log(), x_unit * X)
+    for one in (table, fitted):
+        assert [row.count for row in one.rows] == [3, 1, 0, 0, 0, 0]
+        assert np.isfinite(one.symmetric.tensors).all()
 
 
 def test_bad_input_is_named_with_the_fix():

@@ -18,6 +18,17 @@ def test_the_gauge():
     assert SkewForm(one).matrix.equal(one.matrix) and SkewForm(one, names=["q", "p"]).names == ("q", "p")
 
 
+def test_units_change_no_group():
+    T = torch.diag(torch.tensor([1e-9, 1.0, 1.0, 1.0, 1.0], dtype=torch.float64))
+    assert SkewForm.canonical(4, 1).in_basis(T).group_name == "Sp(4) ⋉ degenerate 1"
+    assert SkewForm.canonical(4, 1).in_basis(T).law().count("∧") == 2
+
+
+def test_a_form_holds_no_graph():
+    omega = torch.tensor(J, requires_grad=True)
+    assert not SkewForm(omega).matrix.requires_grad and SkewForm(omega) == SkewForm(J)
+
+
 def test_products():
     skew = SkewForm.canonical(4)
     x, y = torch.randn(2, 5, 4, dtype=torch.float64)

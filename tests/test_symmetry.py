@@ -53,6 +53,26 @@ TEXTS = [
 ]
 
 
+@pytest.mark.parametrize("text", ["O(2)", "O(1,1)", "SO(2)", "O(2) ⋉ degenerate 1", "Sp(2)", "Sp(4)", "U(2)"])
+@pytest.mark.parametrize("unit", [1e-6, 1e-4, 1e4])
+def test_units_change_no_group(text, unit):
+    symmetry = Symmetry.parse(text)
+    T = torch.eye(symmetry.n, dtype=torch.float64)
+    T[0, 0] = unit
+    for other in (symmetry.in_basis(T), symmetry.in_basis(T).in_basis(torch.linalg.inv(T))):
+        assert other.group_name == text
+    assert other == symmetry
+
+
+def test_units_change_no_group_of_several_spaces():
+    symmetry = Symmetry.parse("O(3) on x1, with x2 in a frame of its own")
+    maps = torch.diag(torch.tensor([1.0, 1e-5, 1.0], dtype=torch.float64))[None]
+    assert [form.group_name for form in Symmetry(symmetry.form, spaces=[0, 1], maps=maps).forms] == [
+        "O(3)",
+        "O(3)",
+    ]
+
+
 @pytest.mark.parametrize("text", TEXTS)
 def test_what_is_printed_is_read(text):
     symmetry = Symmetry.parse(text)

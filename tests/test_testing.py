@@ -32,6 +32,16 @@ def test_small_violations_are_seen_in_proportion(size):
     assert 0.1 * size < error < 10 * size
 
 
+def test_masks_and_indices_stay_what_they_are():
+    scale, mask, index = torch.tensor(2.0), torch.arange(20) % 2 == 0, torch.arange(20)
+
+    def f(x, scale, mask, index):
+        assert scale.dtype == x.dtype
+        return torch.where(mask, scale * FORM(x), FORM(x)[index])
+
+    assert equivariance_error(f, FORM, "vector", "scalar", X, arguments=(scale, mask, index)) < 1e-12
+
+
 def test_the_wrong_representation_is_seen():
     assert equivariance_error(lambda x: x, FORM, "vector", "covector", X) > 0.1
 

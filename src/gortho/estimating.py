@@ -286,6 +286,12 @@ class Estimator(BaseEstimator):
         check_is_fitted(self)
         check_rows(X=X, scalars=scalars)
         table, n = self._flat(X)
+        if n not in (None, self.symmetry_.n):  # the same numbers would be cut into other vectors
+            shape, m = tuple(np.shape(X)), self.symmetry_.n
+            raise ValueError(
+                f"X has shape {shape}, {shape[1] * n} features in vectors of {n} components; the model was fitted to "
+                f"shape (N, {self.n_features_in_ // m}, {m}): give vectors of {m}"
+            )
         if n != self.symmetry_.n or not self.set_like:
             table = validate_data(self, table, reset=False, dtype=np.float64)
         x, *given = self._inputs(table, self.symmetry_.n, scalars)

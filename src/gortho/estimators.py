@@ -21,20 +21,20 @@ from torch import Tensor
 
 from gortho.discovery import Settings
 from gortho.discovery.clock import Clock
-from gortho.discovery.predictor import LAW, Fitted, Kind, Parts, mean_error, polynomial
+from gortho.discovery.predictor import LAW, Fitted, Kind, Parts, polynomial
 from gortho.discovery.smooth import CENTRES, FEW, around
 from gortho.discovery.written import Written
 from gortho.estimating import MIN_SPLIT, Estimator
 from gortho.forms import QuadraticForm
 from gortho.nn.exact import EquivariantNet
-from gortho.objectives import LABELS
+from gortho.objectives import ABSOLUTE, LABELS
 from gortho.objectives.entropy import LEAST_PROBABILITY, probabilities
 from gortho.reps import Rep
 from gortho.samples import DataError, Samples
 from gortho.samples.door import as_targets, hopeless, one_hot
 from gortho.samples.labels import as_labels
 from gortho.scaling import ScaledFeatures
-from gortho.training import split_indices
+from gortho.training import predict, split_indices
 
 #: Up to this many times a network's validation error, the leave-one-out error of a process that has all samples is as
 #: good: few samples validate a network, and its best epoch is chosen by them.
@@ -128,6 +128,11 @@ class EquivariantRegressor(RegressorMixin, Estimator):
         tags.regressor_tags.poor_score = True
         return tags
 
+    def _read(self, X: Any, y: Any, sample_weight: Any, scalars: Any) -> tuple[Samples, int]:
+        if self.predictor not in ("auto", "network"):
+            raise ValueError(f"predictor = {self.predictor!r}: choose 'auto' or 'network'")
+        return super()._read(X, y, sample_weight, scalars)
+
     def _targets(self, y: np.ndarray, n: int) -> tuple[Tensor, Rep]:
         self._shape = y.shape[1:]
         y, rep = as_targets(y, self.output, n)
@@ -136,22 +141,26 @@ class EquivariantRegressor(RegressorMixin, Estimator):
     def _simpler(
         self, net: EquivariantNet, form: QuadraticForm, samples: Samples, seed: int
     ) -> EquivariantNet:
-        if self.predictor not in ("auto", "network"):
-            raise ValueError(f"predictor = {self.predictor!r}: choose 'auto' or 'network'")
         if self.predictor == "network":
             return net
-        best, error = (
-            Fitted(form, net, Kind.NETWORK, {}),
-            self.history_.best_validation * float(net.y_scale.square().mean()),
-        )
+        # In units of each output part, as in training: a small noisy one and a large one count alike.
+        rep, units, size = samples.rep, net.y_scale, float(net.y_scale.square().mean())
+        best, error = Fitted(form, net, Kind.NETWORK, {}), self.history_.best_validation * size
         exact = LAW * float(samples.y.var())
         if len(samples) >= MIN_SPLIT:
             kept, out = split_indices(len(samples), self.validation_fraction, seed)
-            parts = Parts(samples.rows(kept), samples.rows(out), samples.rows(out))
+            split = rep.split(samples.y, samples.n)
+            alike = samples.with_targets(rep.join([v / unit for v, unit in zip(split, units)]))
+            parts = Parts(alike.rows(kept), alike.rows(out), alike.rows(out))
             short = polynomial(form, parts, seed, moves=False)
-            left = error if short is None else mean_error(short.network, parts.validation)
-            if short is not None and left < error:
-                best, error = short, left
+            if short is not None:
+                short.network.y_scale *= units
+                short.network.y_shift *= units
+                held = samples.rows(out)
+                left = size * float(
+                    ABSOLUTE.loss(net)(predict(short.network, *held.inputs), held.y, held.weights)
+                )
+                best, error = (short, left) if left < error else (best, error)
         if error <= exact:
             return best.network
         smooth = around(form, samples, seed)

@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gortho import checks
-from gortho.immutable import ZERO_TOLERANCE, MatrixForm, unit_size
+from gortho.immutable import ZERO_TOLERANCE, MatrixForm, telling, unit_size
 
 if TYPE_CHECKING:
     from gortho.groups import OrthogonalGroup
@@ -187,6 +187,16 @@ class QuadraticForm(MatrixForm):
         from gortho.groups import OrthogonalGroup
 
         return OrthogonalGroup(self)
+
+    def of_image(self, M: Tensor, names: Sequence[str] | None = None) -> QuadraticForm:
+        """The form q(Mz) of z, MᵀAM: what is zero stays zero, and all else does not become so, whatever the units.
+
+        >>> QuadraticForm.euclidean(2).of_image(torch.diag(torch.tensor([1e4, 1.0]).double())).group_name
+        'O(2)'
+        """
+        A = M.mT @ self._matrix @ M
+        A = (A + A.mT) / 2
+        return QuadraticForm(A, names, telling(torch.linalg.eigvalsh(A), self.signature.zero, self.tolerance))
 
     # Comparison
 

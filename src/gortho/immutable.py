@@ -22,6 +22,17 @@ def unit_size(M: Tensor) -> Tensor:
     return M / torch.linalg.matrix_norm(M) * size
 
 
+def telling(sizes: Tensor, zero: int, tolerance: float) -> float:
+    """The tolerance, if so many of these eigenvalues count as zero by it, or else one between those and the others.
+
+    >>> telling(torch.tensor([1.0, -1e-10, 0.0]), 2, 1e-8), telling(torch.tensor([1.0, 0.25, 0.25]), 0, 0.5)
+    (1e-08, 0.125)
+    """
+    shares = (sizes.abs() / sizes.abs().max()).sort().values.tolist()
+    below, above = shares[zero - 1] if zero else 0.0, shares[zero]
+    return tolerance if below <= tolerance <= above / 2 else (below + above) / 2
+
+
 class Immutable:
     """A value that is made once, from what `content` holds."""
 
@@ -129,6 +140,8 @@ class MatrixForm(Immutable):
             return False
         # Near a tie of the gauge, rounding may have chosen the other sign.
         A, B = self._matrix, other._matrix
+        if self.group_name != other.group_name:  # what is zero in the one is small in the other
+            return False
         return any(torch.allclose(A, sign * B, rtol=0.0, atol=1e-9) for sign in (1.0, -1.0))
 
     # Equality has a tolerance, so only what survives rounding may enter the hash.

@@ -27,6 +27,7 @@ from gortho.reps import DirectSum, Rep, as_rep
 from gortho.samples.checks import variable_names
 from gortho.samples.door import MIN_SAMPLES, enter
 from gortho.samples.frame import Frame
+from gortho.samples.values import power_of_two
 
 #: A generator is of the algebra when the law violates it by less than this share, for a function …
 EXACT = 1e-4
@@ -163,19 +164,19 @@ def _of_function(f: Callable[[Tensor], Tensor], X: Any, rep: Rep) -> tuple[Infin
             f"{len(x)} samples of {math.prod(expected[1:])} values are too few: {x.shape[-1]} coordinates need "
             f"{least} values in all"
         )
-    _check_function(f, x, rep, expected)
+    unit = power_of_two(_values(f, x, rep, expected))
     frame = Frame.of(x)
     W, back = frame.W, frame.inverse
 
     def inside(z: Tensor) -> Tensor:
-        y = f(z @ back.mT).double()
+        y = f(z @ back.mT).double() / unit  # here, so that slopes stay in range
         return rep.act(W.expand(len(y), *W.shape) if isinstance(rep, DirectSum) else W, y)
 
-    return InfinitesimalLaw(inside, x @ W.mT, rep), frame
+    return InfinitesimalLaw(inside, x @ W.mT, rep).in_own_units(), frame
 
 
-def _check_function(f: Callable[[Tensor], Tensor], x: Tensor, rep: Rep, expected: tuple[int, ...]) -> None:
-    """Refuse what is no differentiable torch function with finite values of this shape."""
+def _values(f: Callable[[Tensor], Tensor], x: Tensor, rep: Rep, expected: tuple[int, ...]) -> Tensor:
+    """The values of a law; refuses what is no differentiable torch function with finite values of this shape."""
     try:
         y = f(x.clone().requires_grad_())
     except RuntimeError as error:
@@ -195,6 +196,7 @@ def _check_function(f: Callable[[Tensor], Tensor], x: Tensor, rep: Rep, expected
         )
     if not y.requires_grad and (y != y[0]).any():
         raise ValueError(f"the values of the law have no derivatives: {NO_TORCH}")
+    return y.detach().double()
 
 
 def _of_samples(y: Any, X: Any, output: str | Rep, seed: int) -> tuple[InfinitesimalLaw, Frame, float]:
@@ -204,16 +206,18 @@ def _of_samples(y: Any, X: Any, output: str | Rep, seed: int) -> tuple[Infinites
         raise ValueError(
             f"{len(samples)} samples of {samples.n} coordinates: give at least {MIN_SAMPLES} of two or more"
         )
-    frame = Frame.of(samples.x)
-    inside = samples.in_frame(frame)
+    frame, rep = Frame.of(samples.x), samples.rep
+    inside = samples.in_units(1.0, samples.units[1]).in_frame(frame)
+    parts = rep.split(inside.y, inside.n)
+    inside = inside.with_targets(rep.join([part / power_of_two(part) for part in parts]))
     train, held_out = inside.split([len(samples) - len(samples) // 5, len(samples) // 5], seed)
     known, asked = (Table.of(coordinates(part), part) for part in (train, held_out))
     fit = KernelRidge.fit(known, asked)
     size = inside.x.square().sum((1, 2))
     Z = inside.x[size <= size.quantile(INNER)]
     shape = samples.y.shape[1:]
-    law = InfinitesimalLaw(lambda z: fit(z.flatten(1)).reshape(-1, *shape), Z, samples.rep)
-    return law, frame, asked.error(fit(asked.inputs)) / max(held_out.variance, 1e-300)
+    law = InfinitesimalLaw(lambda z: fit(z.flatten(1)).reshape(-1, *shape), Z, rep)
+    return law.in_own_units(), frame, asked.error(fit(asked.inputs)) / max(held_out.variance, 1e-300)
 
 
 def _table(law: InfinitesimalLaw, frame: Frame, names: tuple[str, ...], unexplained: float | None) -> Kept:

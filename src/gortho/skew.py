@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gortho import checks
 from gortho.forms import NO_MIXING, SMALL_TERM, QuadraticForm, added_up
-from gortho.immutable import ZERO_TOLERANCE, MatrixForm, unit_size
+from gortho.immutable import ZERO_TOLERANCE, MatrixForm, telling, unit_size
 
 #: How far (A⁻¹ω)² may be from a negative number, in the standard frame of A, in compatible forms.
 COMPATIBLE = 1e-7
@@ -45,7 +45,7 @@ class SkewForm(MatrixForm):
 
     def __init__(self, matrix: Any, names: Sequence[str] | None = None, tolerance: float | None = None):
         matrix, names, tolerance = self._given(matrix, names, tolerance)
-        omega = _gauged(checks.square(matrix, "ω").double())
+        omega = _gauged(checks.square(matrix, "ω").detach().to("cpu", torch.float64))
         sizes = torch.linalg.svdvals(omega)
         self._keep(omega, names, tolerance, rank=int((sizes > tolerance * sizes[0]).sum()))
 
@@ -78,7 +78,8 @@ class SkewForm(MatrixForm):
     def in_basis(self, T: Tensor) -> SkewForm:
         """The same form in other coordinates z = Tx: T⁻ᵀωT⁻¹."""
         back = torch.linalg.inv(checks.square(T, "T", self.n).double())
-        return SkewForm(_skew_part(back.mT @ self._matrix @ back), tolerance=self.tolerance)
+        omega = _skew_part(back.mT @ self._matrix @ back)
+        return SkewForm(omega, tolerance=telling(torch.linalg.svdvals(omega), self.zero, self.tolerance))
 
     # Printing
 
@@ -91,7 +92,7 @@ class SkewForm(MatrixForm):
             left_out = size < NO_MIXING * torch.minimum(scale[:, None], scale)
         else:
             left_out = (size <= torch.as_tensor(half_widths)) & (size < SMALL_TERM * largest)
-        left_out |= size < self.tolerance * largest
+        left_out |= size < min(self.tolerance, ZERO_TOLERANCE) * largest  # rounding, not singular values
         pairs = torch.triu_indices(self.n, self.n, 1).T.tolist()
         return [(i, j, float(omega[i, j])) for i, j in pairs if not left_out[i, j]]
 

@@ -94,11 +94,8 @@ class Symmetry(Immutable):
             return
         if len(self.forms) != 1:
             raise ValueError(f"maps take vectors to the frame of one form, not of {len(self.forms)}")
-        A = self.form.matrix
-        T = unit_maps(maps, len(A))
-        names, tolerance = self.form.names, self.form.tolerance
-        others = [QuadraticForm(M.mT @ A @ M, names, tolerance=tolerance) for M in T]
-        self._set(_maps=T, forms=(self.form, *others))
+        form, T = self.form, unit_maps(maps, self.form.n)
+        self._set(_maps=T, forms=(form, *(form.of_image(M, form.names) for M in T)))
 
     def _check_what_breaks(self) -> None:
         broken = self.special or self.origin is not None or len(self.directions) > 0
@@ -256,7 +253,7 @@ class Symmetry(Immutable):
         T = checks.square(T, "T", self.n).double()
         back, c = torch.linalg.inv(T), self.origin
         return Symmetry(
-            [QuadraticForm(back.mT @ form.matrix @ back, tolerance=form.tolerance) for form in self._given],
+            [form.of_image(back) for form in self._given],
             spaces=self.spaces,
             special=self.special,
             directions=self.directions @ T.mT,

@@ -45,6 +45,7 @@ def equivariance_error(
         x: inputs, ``(batch, ..., n)``.
         samples: number of random group elements, from every component.
         max_boost: largest rapidity (see `OrthogonalGroup.sample`).
+        arguments: what ``f`` takes beside ``x``; tensors of floating-point numbers are converted to ``dtype``.
         output_space: with several spaces, the one that the output transforms with.
 
     >>> import gortho, torch
@@ -64,7 +65,9 @@ def equivariance_error(
     move = _mover(symmetry, rep_in, x)
     if isinstance(f, nn.Module):
         f = copy.deepcopy(f).to(dtype).eval()
-    given = tuple(a.to(dtype) if isinstance(a, Tensor) else a for a in arguments)
+    given = tuple(  # masks and indices stay what they are
+        a.to(dtype) if isinstance(a, Tensor) and a.is_floating_point() else a for a in arguments
+    )
 
     def run(inputs: Tensor) -> Tensor:
         with torch.no_grad():

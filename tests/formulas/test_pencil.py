@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from helpers import normal
 
 from gortho import QuadraticForm, Symmetry
-from gortho.discovery.wider.answer import without_open
+from gortho.discovery.wider.answer import in_pencil, without_open
 from gortho.formulas import Problem
 from gortho.formulas.pencil import EVEN, SHORT, even, moved, plainest
 from gortho.samples import Samples
@@ -63,6 +64,18 @@ def test_conventions_have_no_error_bars():
     entries, values = without_open(along, np.full((3, 3), 0.01))
     assert np.isnan(entries).tolist() == [[False] * 3, [False] * 3, [False, False, True]]
     assert np.isnan(values).sum() == 1 and np.nanmax(values) < 0.05
+
+
+@pytest.mark.parametrize("t", [-0.1, 0.0, 1.0, 50.0])
+def test_errors_follow_the_gauge_of_the_form_that_is_chosen(t):
+    T = normal(3, 3, seed=1)
+    b = torch.linalg.solve(T, torch.tensor([0.0, 0.0, 1.0]).double())
+    A, b = QuadraticForm(T.mT @ T).matrix, b / b.norm()
+    a = A @ b
+    other = A + t / float(b @ a) * torch.outer(a, a)
+    size = 3**0.5 / float(torch.linalg.matrix_norm(other))  # what the gauge multiplies with
+    assert in_pencil(A, QuadraticForm(other).matrix, b) == pytest.approx(size, rel=1e-9)
+    assert t < 50 or size < 0.1
 
 
 def test_a_product_of_three_coordinates_has_a_form_of_full_rank():

@@ -180,6 +180,12 @@ def test_intervals_hold_the_truth(p, q, N, noise, monkeypatch):
     assert 0.90 <= np.mean(entries) <= 0.99 and 0.90 <= np.mean(centres) <= 0.995
 
 
+def test_errors_of_columns_of_any_size():
+    z = surface(2, 0, 60, np.random.default_rng(6))
+    given = [level_form(z, x_error=[size, 2 * size]).candidate for size in (1.0, 2.0**-600, 2.0**600)]
+    assert given[0] == given[1] == given[2]
+
+
 @pytest.mark.slow
 def test_known_errors_of_the_columns_are_used():
     rng = np.random.default_rng(6)

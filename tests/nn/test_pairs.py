@@ -205,6 +205,21 @@ def test_networks_of_sets_respect_their_symmetry(name):
         assert (net(turned, mask) - score).abs().max() > 1e-4
 
 
+def test_directions_of_sets_are_exact_in_float64_also_when_loaded():
+    form = gortho.QuadraticForm.random(2, 1, seed=1)
+    symmetry = gortho.Symmetry(form, directions=normal(1, 3, seed=2))
+    x, mask = normal(6, 9, 3), torch.ones(6, 9, dtype=torch.bool)
+    net = pair_net(symmetry, x, mask, spurions=symmetry.directions)
+    saved = net.float().state_dict()
+    assert len(saved["spurions"]) == 2
+    loaded = PairNet(symmetry, width=8, pairs=6, depth=2, spurions=symmetry.directions)
+    loaded.load_state_dict(saved)
+    loaded.double().spurions[1:] = symmetry.directions  # what else is given is as it was saved
+    gortho.testing.assert_equivariant(
+        lambda x: loaded(x, mask), symmetry, "vector", "scalar", x, tolerance=1e-11
+    )
+
+
 def test_networks_of_sets_say_what_pairs_cannot_know():
     with pytest.raises(
         ValueError, match=r"SO\(3\): products of pairs know O\(A\) of one form.*use EquivariantNet"

@@ -92,6 +92,16 @@ def test_basis_form_on_each_kind_of_input(kind, set_like, signature):
     assert error(net, form, rep, x, ()) <= 1e-10
 
 
+def test_what_counts_as_zero_in_a_singular_form_is_zero_in_outputs():
+    """Entries of up to the tolerance would lead out of the form's own directions, which all elements see."""
+    Q = QuadraticForm.random(2, 1, seed=3).group().sample(1, seed=1)[0]
+    small = Q.mT @ torch.diag(torch.tensor([1.0, -1.0, 1e-9], dtype=torch.float64)) @ Q
+    form = QuadraticForm(small)
+    rep, x = as_rep("covector + form"), normal(BATCH, 2, 3)
+    net = calibrated(EquivariantNet(form, 2, rep, width=8), x, ())
+    assert form.signature.zero == 1 and error(net, form, rep, x, ()) <= 1e-12
+
+
 def test_basis_form_for_every_signature():
     rep = as_rep("scalar + vector + covector + conjugation + bilinear + form")
     worst = {}

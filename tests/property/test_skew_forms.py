@@ -76,7 +76,7 @@ def calibrated(symmetry, points, rep, x, **options):
 
 
 @settings(max_examples=40)
-@given(skew_symmetries(), st.sampled_from(OUTPUTS), st.integers(2, 4), st.sampled_from([0, 40]), seeds)
+@given(skew_symmetries(), st.sampled_from(OUTPUTS), st.integers(1, 4), st.sampled_from([0, 40]), seeds)
 def test_networks_respect_their_skew_form(made, output, points, features, seed):
     symmetry, T = made
     assume(not (symmetry.forms and max(part.rank for part in as_rep(output).parts) > 1))
@@ -85,6 +85,13 @@ def test_networks_respect_their_skew_form(made, output, points, features, seed):
     net = calibrated(symmetry, points, output, x, features=features)
     assert net.symmetry == symmetry
     assert equivariance_error(net, symmetry, "vector", net.rep, x, samples=6) <= EXACT
+
+
+@pytest.mark.parametrize("output", ["scalar", "vector"])
+def test_one_vector_has_no_product_under_a_skew_form(output):
+    symmetry, x = Symmetry.parse("Sp(2)"), normal(6, 1, 2)
+    net = calibrated(symmetry, 1, output, x, features=100)
+    assert equivariance_error(net, symmetry, "vector", net.rep, x) <= EXACT
 
 
 @pytest.mark.parametrize("output", ["scalar", "vector", "covector"])

@@ -14,7 +14,8 @@ import torch
 from helpers import normal, stir
 from safetensors.torch import save_file
 
-from gortho import EquivariantNet, LearnableForm, QuadraticForm, fit
+from gortho import EquivariantNet, LearnableForm, QuadraticForm, Symmetry, fit
+from gortho.nn.framed import InFrame
 from gortho.objectives import ABSOLUTE
 from gortho.reps import as_rep
 from gortho.samples import Samples
@@ -60,10 +61,48 @@ def test_a_short_polynomial_is_found_to_rounding():
     assert history.best_validation < 1e-18 and history.ended == "the validation loss is down to rounding"
 
 
+@pytest.mark.parametrize(
+    "dtype, x_unit, y_unit",
+    [
+        (torch.float32, 1e-24, 1.0),  # momenta in SI units
+        (torch.float32, 1.0, 1e-22),
+        (torch.float32, 1e24, 1e22),
+        (torch.float64, 1e-170, 1e170),
+        (torch.float64, 1e170, 1e-170),
+    ],
+)
+@pytest.mark.parametrize("form", [FORM, 3], ids=["known", "learnable"])
+def test_units_whose_squares_are_out_of_range(dtype, x_unit, y_unit, form):
+    net, other = make(form, dtype, sample_scalars=1), make(form, dtype, sample_scalars=1)
+    m = normal(120, 1, seed=7)
+    y = m * X[:, 0] + FORM.gram(X)[:, 0, 1, None] * X[:, 1]
+    history = fit(net, X * x_unit, y * y_unit, sample_scalars=m * y_unit, **QUICK)
+    same = fit(other, X, y, sample_scalars=m, **QUICK)
+    assert history.how is same.how
+    if form is FORM:
+        assert history.how is Ended.EXACT
+    left = predict(net, X * x_unit, None, m * y_unit).double() / y_unit - predict(other, X, None, m).double()
+    assert float(left.square().mean() / y.square().mean()) < 1e-5
+
+
 def test_float32_and_arrays_are_read():
     net = make(dtype=torch.float32)
     fit(net, X.numpy(), Y, **QUICK)
     assert net.x_scale.dtype == torch.float32 and predict(net, X.numpy()).dtype == torch.float32
+
+
+@pytest.mark.parametrize("space", [0, 1])
+def test_outputs_of_the_longer_and_of_the_shorter_vectors(space):
+    symmetry = Symmetry([FORM, QuadraticForm.euclidean(2)], spaces=[0, 1])
+    x = X * torch.tensor([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0]]).double()
+    y = [x[:, 0] * x[:, 1].square().sum(1, keepdim=True), x[:, 1, :2] * FORM(x[:, 0])[:, None]][space]
+    net = EquivariantNet(symmetry, 2, "vector", output_space=space).double()
+    assert fit(net, x, y, **QUICK).how is Ended.EXACT
+    torch.testing.assert_close(predict(net, x), y)
+    W = 2 * torch.eye(3).double().expand(2, 3, 3)
+    torch.testing.assert_close(predict(InFrame(net, W, 8.0), x / 2), 4 * y)
+    with pytest.raises(ValueError, match="last axis must have length 3"):
+        predict(net, x[..., :2])
 
 
 def test_same_seed_same_numbers():
@@ -351,6 +390,22 @@ def test_bad_data(case):
     changes, error, message = BAD[case]
     with pytest.raises(error, match=message):
         fit(make(3), **{"x": X, "y": Y, **QUICK} | changes)
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"y": Y, "weights": torch.ones(120)}, "y and weights beside Samples.* leave out y"),
+        ({"point_scalars": normal(120, 2, 1)}, "point_scalars beside Samples"),
+        ({"x": Samples(X, Y[:, 0])}, r"x is .*scalar.*but the network gives vector \(120, 3\)"),
+        ({"x": Samples(X[..., :2], Y, as_rep("vector"))}, r"R\^2.*vectors in R\^3"),
+        ({"x": Samples(X[:, :1], Y, as_rep("vector"))}, r"\(102, 1, 3\), expected \(batch, 2, 3\)"),
+        ({"validation": Samples(X, Y[:, 0])}, "validation is .*scalar"),
+    ],
+)
+def test_samples_that_do_not_fit(given, message):
+    with pytest.raises(ValueError, match=message):
+        fit(make(), **{"x": Samples(X, Y, as_rep("vector")), **QUICK, **given})
 
 
 def test_history_starts_empty():

@@ -42,7 +42,7 @@ def export(found: Any, net: InFrame, path: Path) -> Path:
     """Write a predictor to ``.pt2`` or ``.onnx``; any batch size works there. Of classes, it gives probabilities."""
     if path.suffix not in SUFFIXES:
         raise ValueError(f"{path.name}: choose the suffix .pt2 (torch.export) or .onnx")
-    example = {"x": torch.randn(4, net.points, net.n, dtype=torch.float64)}
+    example = {"x": torch.randn(4, net.points, net.n_in, dtype=torch.float64)}
     if net.point_scalars:
         example["point_scalars"] = torch.randn(4, net.points, net.point_scalars, dtype=torch.float64)
     if net.sample_scalars:

@@ -7,6 +7,7 @@ singular values, the gap, says how far the next best form is behind.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from gortho import checks
 from gortho.forms import QuadraticForm
 from gortho.groups import skew_basis, symmetric_basis
 from gortho.reps import DirectSum, Rep, Vector, as_rep
+from gortho.samples.values import power_of_two
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,28 @@ class InfinitesimalLaw:
         self.points = X.double().reshape(len(X), -1, self.n)
         self.y, self.J = y.double(), J.double().reshape(*y.shape, self.points.shape[1], self.n)
 
+    def in_own_units(self) -> InfinitesimalLaw:
+        """The same law with points of order one, and each part of a sum in a unit of its own.
+
+        What violates it then counts alike in all parts, whatever their units, and squares stay in range.
+        """
+        law, x_unit = copy.copy(self), power_of_two(self.points)
+        law.points = self.points / x_unit
+        counts, parts = [part.size(self.n) for part in self.rep.parts], []
+        slopes = x_unit * self.J.reshape(len(self.y), sum(counts), -1)
+        values = torch.cat([self.y.reshape(*slopes.shape[:2], 1), slopes], 2)
+        for part, both in zip(self.rep.parts, values.split(counts, 1)):
+            # A scalar counts by how it changes, whatever is added to it.
+            seen = both if part.rank else both[..., 1:]
+            both = both / power_of_two(seen)
+            size = both[..., 1:].square().sum((1, 2)) * law.points.square().sum((1, 2))
+            if part.rank:
+                size = size + both[..., 0].square().sum(1)
+            parts.append(both / (float(size.mean().sqrt()) or 1.0))
+        y, J = torch.cat(parts, 1).split([1, values.shape[2] - 1], 2)
+        law.y, law.J = y.reshape(self.y.shape), J.reshape(self.J.shape)
+        return law
+
     def violation(self, generators: Tensor) -> tuple[Tensor, float]:
         """The flattened difference of both sides for generators ``(k, n, n)``; the sum of squares of both sides."""
         left = torch.einsum("z...pa,kab,zpb->kz...", self.J, generators, self.points)
@@ -125,6 +149,7 @@ def spectral_form(
     law = InfinitesimalLaw(f, X, rep)
     if not law.J.any() and all(part.rank == 0 for part in rep.parts):
         raise ValueError("f is constant on X: all forms are kept, and there is none to find")
+    law = law.in_own_units()
     generators = symmetric_basis(n)[:, None] @ skew_basis(n)[None]  # X = BΩ for all basis elements of both
     residuals, sizes = zip(*(law.violation(family) for family in generators))
     A, sigma = _best_form(torch.stack(residuals, dim=1), n)

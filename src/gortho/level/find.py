@@ -106,7 +106,8 @@ def _column_errors(x_error: Any, n: int) -> np.ndarray | None:
     errors = as_float64(np.atleast_1d(x_error), "x_error")
     if errors.size not in (1, n) or not (np.isfinite(errors).all() and (errors > 0).all()):
         raise DataError(f"x_error = {x_error}: give one number above zero, or one for each of {n} columns")
-    return np.broadcast_to(errors, (n,))
+    unit = np.exp2(np.floor(np.log2(errors.max())))  # of their ratios alone squares stay in range
+    return np.broadcast_to(errors / unit, (n,))
 
 
 def _hopeless(x: np.ndarray, names: Sequence[str]) -> tuple[str, str] | None:

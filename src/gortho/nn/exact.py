@@ -23,7 +23,7 @@ from gortho.nn.invariants import Committee, Pairing, TupleCoefficients
 from gortho.nn.pairs import sides
 from gortho.nn.sets import LARGE, LargeSetCoefficients, SetCoefficients
 from gortho.nn.tuples import TupleFeatures
-from gortho.nn.units import positive, unit_of
+from gortho.nn.units import positive, rms, unit_of
 from gortho.reps import Rep, as_rep
 from gortho.skew import SkewForm
 from gortho.symmetry import Symmetry
@@ -96,6 +96,8 @@ class EquivariantNet(nn.Module):
         self.form = as_form_module(form) if symmetry is None else _form_of(symmetry, output_space)
         self.rep = as_rep(output)
         self.n, self.points, self.set_like, self.members = self.form.n, points, set_like, members
+        #: Components of the inputs: of kinds that differ, the longest.
+        self.n_in = self.n if symmetry is None else symmetry.n
         self.special = symmetry is not None and symmetry.special
         self.axial = axial_places(axial, points, set_like)
         self._check_symmetry(symmetry)
@@ -274,13 +276,12 @@ class EquivariantNet(nn.Module):
 
     def _tuples(self, x: Tensor) -> Tensor:
         """Inputs, checked, as tuples ``(batch, p, n)`` about the origin."""
-        n = self.n if self._told is None else self._told.n  # of kinds that differ, the longest
         self._require(x, "x")
-        checks.require_vectors(x, n)
+        checks.require_vectors(x, self.n_in)
         if x.ndim == 2 and self.points == 1:
             x = x[:, None, :]
         if x.ndim != 3 or (x.shape[1] != self.points and not self.set_like):
-            raise ValueError(f"x has shape {tuple(x.shape)}, expected (batch, {self.points}, {n})")
+            raise ValueError(f"x has shape {tuple(x.shape)}, expected (batch, {self.points}, {self.n_in})")
         return x if self.broken is None else self.broken.centred(x)
 
     def _require(self, t: Tensor, what: str) -> None:
@@ -333,12 +334,12 @@ class EquivariantNet(nn.Module):
             self.broken.calibrate_directions(self.form, X / self.x_scale)
         for i, (part, v) in enumerate(zip(self.rep.parts, self.rep.split(y, self.n))):
             self.y_shift[i] = v.mean() if self._is_number(part) else 0.0
-            self.y_scale[i] = positive((v - self.y_shift[i]).square().mean().sqrt())
+            self.y_scale[i] = positive(rms(v - self.y_shift[i]))
         for s, shift in ((point_scalars, self.point_shift), (sample_scalars, self.sample_shift)):
             if s is not None:
                 flat = s.flatten(0, -2)
                 shift[0] = flat.mean(0)
-                shift[1] = torch.stack([positive(c.std(unbiased=False)) for c in flat.T])
+                shift[1] = torch.stack([positive(rms(c)) for c in (flat - flat.mean(0)).T])
 
 
 def _form_of(symmetry: Symmetry, space: int) -> FormModule:

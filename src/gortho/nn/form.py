@@ -84,7 +84,10 @@ class FixedForm(Known):
         values, Q = torch.linalg.eigh(form.matrix)
         values = torch.where(values.abs() <= form.tolerance * values.abs().max(), 0.0, values)
         metric = Metric.of(form)
-        upper = torch.empty(0) if metric.upper is None else metric.upper
+        # Of a singular form, what counts as zero is zero here, too.
+        lower, upper = (Q * values) @ Q.T, torch.empty(0)
+        if metric.upper is not None:
+            lower, upper = metric.lower, metric.upper
         frame, raise_ = values.abs().sqrt()[:, None] * Q.T, torch.empty(0)
         if not self.singular:  # S⁻¹J, of size √n
             raise_ = Q / values.abs().sqrt() * values.sign()
@@ -92,7 +95,7 @@ class FixedForm(Known):
         return {
             "frame": frame,
             "signs": values.sign(),
-            "lower": metric.lower,
+            "lower": lower,
             "upper": upper,
             "raise_": raise_,
         }

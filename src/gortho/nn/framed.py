@@ -47,6 +47,7 @@ class InFrame(nn.Module):
         self.register_buffer("unit", torch.as_tensor(unit, dtype=torch.float64))
         self.register_buffer("x_unit", torch.as_tensor(x_unit, dtype=torch.float64))
         self.rep, self.n, self.points, self.set_like = net.rep, net.n, net.points, net.set_like
+        self.n_in = W.shape[-1]
         self.point_scalars, self.sample_scalars = net.point_scalars, net.sample_scalars
         self.double().eval()
 

@@ -74,6 +74,7 @@ class PairNet(nn.Module):
         self.n, self.fused = self.form.n, fused
         given = _given(spurions, self.n, symmetry)
         self.origin = None if symmetry is None or symmetry.origin is None else FixedVectors(symmetry.origin)
+        self.directions = FixedVectors(torch.empty(0, self.n) if symmetry is None else symmetry.directions)
         special = len(given) + references
         point_features = (2 + special) * len(POINT_SCALES)
         set_features = (1 + special) * len(POINT_SCALES) + 1
@@ -142,8 +143,9 @@ class PairNet(nn.Module):
     def features(self, both: tuple[Tensor, Tensor], sets: Setwise) -> tuple[Tensor, Tensor]:
         """Embedded products of each point with itself, the sum and the references; and of the sum, with N."""
         left, right = both
-        special = [self.spurions] if self.learnt is None else [self.spurions, self.learnt]
-        refer = torch.cat(special)
+        fixed = self.directions.value  # the first of the given ones, without the rounding of what was saved
+        special = [fixed, self.spurions[len(fixed) :]]
+        refer = torch.cat(special if self.learnt is None else [*special, self.learnt])
         total = right.sum(1)  # padding is zero
         own = _above_rounding(left * right)
         with_total = (left * total[:, None]).sum(-1, keepdim=True)

@@ -32,13 +32,13 @@ class Waves:
     """cos(ωᵀe + b) with random ω of several lengths, most of them along few of the variables."""
 
     def __init__(self, variables: int, count: int, generator: torch.Generator):
-        count = max(0, count)
+        count = max(0, count) if variables else 0  # as of one vector under a skew form
         length = torch.tensor(LENGTHS, dtype=torch.float64)[
             torch.randint(len(LENGTHS), (count,), generator=generator)
         ]
         direction = torch.randn(variables, count, dtype=torch.float64, generator=generator)
-        keep = torch.rand(variables, count, generator=generator) < min(1.0, 2.5 / variables)
-        keep[torch.randint(variables, (count,), generator=generator), torch.arange(count)] = True
+        keep = torch.rand(variables, count, generator=generator) < min(1.0, 2.5 / max(variables, 1))
+        keep[torch.randint(max(variables, 1), (count,), generator=generator), torch.arange(count)] = True
         direction = direction * keep
         size = torch.randn(count, dtype=torch.float64, generator=generator).abs().clamp_min(0.2)
         self.omega = direction / direction.norm(dim=0).clamp_min(1e-12) * size / length

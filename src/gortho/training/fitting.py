@@ -52,7 +52,7 @@ def check_data(net: EquivariantNet, x: Any, y: Any, scalars: tuple[Any, Any], we
     X, Y = read["x"], read["y"]
     if X is None or Y is None:
         raise ValueError("x and y are both needed")
-    checks.require_vectors(X, net.n)
+    checks.require_vectors(X, net.n_in)
     expected = (len(X), *net.rep.shape(net.n))
     if tuple(Y.shape) != expected:
         raise ValueError(
@@ -180,10 +180,17 @@ def _parts(
     net: EquivariantNet, x: Any, y: Any, scalars: tuple[Any, Any], weights: Any, validation: Any, seed: int
 ) -> tuple[Samples, Samples]:
     """Training and validation samples, from the arguments of `fit`."""
-    dtype = net.x_scale.dtype
-    data = x.to(dtype) if isinstance(x, Samples) else check_data(net, x, y, scalars, weights)
+    if isinstance(x, Samples):
+        beside = {"y": y, "point_scalars": scalars[0], "sample_scalars": scalars[1], "weights": weights}
+        if given := [name for name, value in beside.items() if value is not None]:
+            raise ValueError(
+                f"{' and '.join(given)} beside Samples, which hold their own: leave out {given[0]}"
+            )
+        data = _checked(net, x, "x")
+    else:
+        data = check_data(net, x, y, scalars, weights)
     if isinstance(validation, Samples):
-        return data, validation.to(dtype)
+        return data, _checked(net, validation, "validation")
     if isinstance(validation, tuple):
         return data, check_data(net, validation[0], validation[1], (*validation[2:], None, None)[:2])
     keep, out = split_indices(len(data), validation, seed)
@@ -192,6 +199,17 @@ def _parts(
             f"{len(data)} samples, validation share {validation}: give at least 4 and 0 < share < 1, with some left"
         )
     return data.rows(keep), data.rows(out)
+
+
+def _checked(net: EquivariantNet, samples: Samples, what: str) -> Samples:
+    """Samples in the network's dtype, if they are of its kind."""
+    shape = (len(samples), *net.rep.shape(net.n))
+    if samples.rep != net.rep or samples.n != net.n_in or tuple(samples.y.shape) != shape:
+        raise ValueError(
+            f"{what} is {samples} with targets {tuple(samples.y.shape)}, but the network gives {net.rep} {shape} for "
+            f"vectors in R^{net.n_in}: make the samples or the network for the other"
+        )
+    return samples.to(net.x_scale.dtype)
 
 
 def _groups(
@@ -228,7 +246,7 @@ def predict(
         for s in (point_scalars, sample_scalars)
     ]
     X = checks.as_tensor(x, "x").to(net.x_scale)
-    checks.require_vectors(X, net.n)
+    checks.require_vectors(X, net.n_in)
     checks.require_finite(X, "x")  # here, where places are still those of the given coordinates
     with torch.no_grad():
         pieces = [

@@ -223,13 +223,18 @@ def without_open(symmetry: Symmetry, entries: np.ndarray) -> tuple[np.ndarray, n
     return np.where(size > OPEN, np.nan, entries), np.where(along > OPEN, np.nan, values)
 
 
+def in_pencil(A: Tensor, B: Tensor, b: Tensor) -> float:
+    """|s| of B = s (A + t (Ab)(Ab)ᵀ): what no t changes of A is as many times larger in B."""
+    a = A @ b
+    columns = torch.stack([A.flatten(), torch.outer(a, a).flatten()], 1)
+    both = torch.linalg.lstsq(columns / columns.norm(dim=0), B.flatten()[:, None]).solution
+    return abs(float(both[0])) / float(A.norm())
+
+
 def with_form_of(found: Discovery, symmetry: Symmetry, convention: str) -> Discovery:
     """The discovery with another of the forms that its direction leaves open; its group is the same."""
     assert found.wider is not None and found.candidate is not None and found.network is not None
-    old, new = found.candidate.matrix.numpy(), symmetry.form.matrix.numpy()
-    b = symmetry.directions[0].numpy()
-    across = np.eye(len(b)) - np.outer(b, b)  # b does not see what t changes, up to the gauge
-    scale = np.linalg.norm(across @ new @ across) / np.linalg.norm(across @ old @ across)
+    scale = in_pencil(found.candidate.matrix, symmetry.form.matrix, symmetry.directions[0])
     entries, values = without_open(symmetry, scale * np.nan_to_num(np.array(found.wider.form_errors[0][0])))
     net = found.network
     return replace(
