@@ -23,6 +23,7 @@ from gortho.discovery.wider.claims import Asked, aligned, angles, claims_for, ev
 from gortho.discovery.wider.family import WideProjection
 from gortho.discovery.wider.fit import _linear, invariants_of
 from gortho.discovery.wider.readings import TRANSLATIONS, translations
+from gortho.discovery.wider.search import first_look
 from gortho.discovery.wider.several import posed_by_space
 from gortho.discovery.wider.skew import correlated, hermitian, hermitian_starts
 from gortho.discovery.wider.starts import _correlated_origins, starts_for
@@ -441,6 +442,17 @@ def test_spaces_of_different_dimension(tmp_path):
     again = Discovery.load(found.save(tmp_path / "run"))
     assert str(again) == str(found) and np.array_equal(again.predict(task.x), p)
     assert found.to_html(tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize("seed", [3, 8, 23000])
+def test_the_first_look_finds_the_forms_of_all_spaces(seed):
+    """Else a smaller group, of vectors that move together, would be all that is found."""
+    task = broken("spaces", seed, samples=1500, noise=0.02)
+    samples = Samples(task.x, task.y)
+    parts = Posed.of(samples, seed).parts
+    claim = Claim("two spaces", spaces=(0, 0, 1))
+    ends = first_look(claim, claim.of(parts.train), [], seed)
+    assert ends[0][0] < 0.01 * parts.train.variance
 
 
 def test_kinds_of_vectors_that_are_given_as_arrays():

@@ -43,6 +43,8 @@ TAMED, FARTHER = 4, 0.7
 #: Forms to try in one space while those of others stay; of each signature this many are refined, in a first look and
 #: for the remaining claims.
 IN_SPACE, FEW_REFINED, MANY_REFINED = 24, 2, 12
+#: Rounds through the spaces in a first look, each with other forms.
+ROUNDS = 4
 #: Starts from which polynomials are tried.
 POLYNOMIAL_STARTS = 3
 #: Steps of a refit, and how many standard errors from the end of the search it starts: what is open, must show.
@@ -103,8 +105,10 @@ def first_look(
     if exact:
         return exact
     if claim.apart:
-        start = _better(ends, train, claim, FIRST_LOOKS[0], seed)
-        return _space_by_space(start, train, claim, FEW_REFINED, seed)
+        ends = _better(ends, train, claim, FIRST_LOOKS[0], seed)
+        for place in range(ROUNDS):
+            ends = _space_by_space(ends, train, claim, FEW_REFINED, seed + 1_000 * place)
+        return ends
     for step in FIRST_LOOKS:
         ends = _better(ends, train, claim, step, seed)
         if step[2] and ends[0][0] > GIVEN_UP * best + NEARLY_EXACT:
