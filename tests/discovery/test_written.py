@@ -68,7 +68,9 @@ def test_its_error_is_told_by_samples_that_it_was_not_fitted_to(few):
     assert one is not None and mean_error(one.network, posed.parts.held_out) < 1e-20
 
 
-@pytest.mark.parametrize("spoil", ["noise", "one wrong sample", "no such law"])
+@pytest.mark.parametrize(
+    "spoil", ["noise", "one wrong sample", pytest.param("no such law", marks=pytest.mark.slow)]
+)
 def test_what_is_not_exact_is_no_formula(spoil):
     task = o5(60, seed=302)
     y = task.y.clone()

@@ -43,7 +43,7 @@ from gortho.training import predict
 CLOSE = 0.3
 #: Terms are also chosen by predictions for this many samples, this many times: if samples are few, or if the predictor
 #: leaves less than this share.
-TAUGHT, DRAWS, KNOWS = 150, 6, 1e-4
+TAUGHT, DRAWS, KNOWS = 150, 3, 1e-4
 #: Rows that terms are chosen by and fitted to, at most.
 ROWS = 1_500
 #: Samples for each number that is fitted, at least: the formula is met by those that are left over.
@@ -121,7 +121,7 @@ class Written:
 
     def __init__(self, best: Fitted, data: Samples, left: float, seed: int, clock: Clock, moves: bool = True):
         self.best, self.data, self.left, self.seed, self.clock = best, data, left, seed, clock
-        self.together = partial(together, moves=moves)
+        self.moves, self.together = moves, partial(together, moves=moves)
         self.variance = max(self.data.variance, 1e-300)
         self.most = max(1, ROWS // data.y[0].numel())
 
@@ -135,7 +135,9 @@ class Written:
             return None
         some, limit = self.data.rows(slice(0, self.most)), min(LAW, FAR_LESS * share)
         # A draw may mislead the choice of terms, but no formula is exact by chance.
-        draws = DRAWS if few else int(share < KNOWS)
+        draws = (
+            (DRAWS if self.moves else 2 * DRAWS) if few else int(share < KNOWS)
+        )  # a known form is soon fitted
         taught = (self._taught(self.seed + k) for k in range(draws))
         shown = taught if few else chain([some], taught)
         found = self._law(chain.from_iterable(proposals(self._problem(s)) for s in shown), some, limit)
