@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from gortho import checks
-from gortho.terms import LETTERS, POINTS, Factored, Metric, Term, matchings
+from gortho.pairings import LETTERS, POINTS, Factored, Metric, Pairing, matchings
 
 MAX_RANK = len(LETTERS)
 
@@ -144,7 +144,7 @@ class TensorRep(Rep):
             total = total + self._apply(X if axis < self.up else -X.mT, y, axis)
         return total
 
-    def terms(self, singular: bool = False) -> tuple[Term, ...]:
+    def terms(self, singular: bool = False) -> tuple[Pairing, ...]:
         """All ways to build this tensor from vectors and the metric; a singular A offers no A⁻¹."""
         if self.odd:
             raise ValueError(
@@ -200,7 +200,7 @@ class TensorRep(Rep):
             raise ValueError(f"{self} has no equivariant value to build from")
         return total
 
-    def with_pairs(self, term: Term, value: torch.Tensor, metric: Metric) -> torch.Tensor:
+    def with_pairs(self, term: Pairing, value: torch.Tensor, metric: Metric) -> torch.Tensor:
         """Products of legs ``(..., n, …)`` with the metric at the term's pairs, all indices in their places."""
         n = metric.lower.shape[-1]
         for first, second in term.pairs:

@@ -21,8 +21,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gortho.pairings import LETTERS, POINTS, Metric, Pairing, matchings
 from gortho.reps import TensorRep
-from gortho.terms import LETTERS, POINTS, Metric, Term, matchings
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class OddTerm:
     """One way to build a tensor with ε: the positions of its free indices; the others are legs and pairs."""
 
     free: tuple[int, ...]
-    rest: Term
+    rest: Pairing
 
     def shape(self, n: int, filling: int, vectors: int) -> tuple[int, ...]:
         """Shape of the coefficients: a choice of ``filling`` vectors for the slots, and a vector for each leg."""
@@ -177,4 +177,4 @@ def _product(
         value = value.flatten(1, 1 + len(legs))
     else:
         value = torch.einsum(f"Zy{points},{','.join(subscripts)}->Z{free}{letters}", c, *factors)
-    return rep.with_pairs(Term(term.rest.pairs, term.free + term.rest.legs), value, metric)
+    return rep.with_pairs(Pairing(term.rest.pairs, term.free + term.rest.legs), value, metric)

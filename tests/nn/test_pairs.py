@@ -8,7 +8,7 @@ import gortho
 from gortho import EquivariantNet, QuadraticForm, fit
 from gortho.nn import LearnableForm, PairNet, blocks, pairs
 from gortho.nn.sets import LARGE, LargeSetCoefficients
-from gortho.terms import Factored
+from gortho.pairings import Factored
 
 SCALES = torch.tensor([0.3, 2.0], dtype=torch.float64)
 MANY = LARGE + 3

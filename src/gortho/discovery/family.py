@@ -19,9 +19,9 @@ from gortho.discovery.design import Design
 from gortho.groups import symmetric_basis
 from gortho.nn.features import combine, features_for, weight_shape
 from gortho.nn.tuples import SMALLEST_UNIT, SOFT, Neurons, TupleFeatures
+from gortho.pairings import Metric, Pairing
 from gortho.reps import Covector, Rep, Scalar, Vector
 from gortho.samples.values import Samples
-from gortho.terms import Metric, Term
 
 #: Step of central differences in the entries of a form of size √n, and in other unknowns of order one.
 STEP = 1e-5
@@ -263,7 +263,7 @@ def padded(rep: Rep, n: int, blocks: Sequence[Sequence[Tensor]]) -> Tensor:
 
 
 def set_products(
-    rep: Rep, terms: Sequence[Sequence[Term]], A: Tensor, points: Tensor, fixed: Tensor, f: list[Tensor]
+    rep: Rep, terms: Sequence[Sequence[Pairing]], A: Tensor, points: Tensor, fixed: Tensor, f: list[Tensor]
 ) -> Tensor:
     """Functions of the whole, of points and of pairs of a set, times points and fixed vectors, summed over the set.
 

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 from gortho.formulas.fitting import reshaped, solve
 from gortho.formulas.terms import Monomial, Term, Weights, product_of, ways_of
+from gortho.pairings import Metric
 from gortho.reps import TensorRep
 from gortho.samples.frame import unit_form
 from gortho.samples.values import Samples
 from gortho.stored import restored
-from gortho.terms import Metric
 
 #: Gauss-Newton steps, at most, and the share of the sum of squares that one must gain for another to follow.
 STEPS, ENOUGH = 40, 1e-3

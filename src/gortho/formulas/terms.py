@@ -12,10 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gortho.pairings import Metric, Pairing
 from gortho.reps import TensorRep, as_rep
 from gortho.symmetry import Symmetry
-from gortho.terms import Metric
-from gortho.terms import Term as Made
 from gortho.volume import odd_terms, partial_volumes
 
 #: Functions of a number inside times t; and of all inner products of a pair of vectors.
@@ -139,7 +138,7 @@ class Way:
         filled: vectors in the other slots of ε: the first of the vectors that the way takes.
     """
 
-    rest: Made
+    rest: Pairing
     free: tuple[int, ...] | None = None
     filled: int = 0
 
@@ -169,7 +168,7 @@ def ways_of(rep: TensorRep, n: int, singular: bool) -> tuple[Way, ...]:
     return even + odd
 
 
-def _lowered(term: Made, up: int) -> bool:
+def _lowered(term: Pairing, up: int) -> bool:
     """Whether no pair is A⁻¹."""
     return not any(second < up for _, second in term.pairs)
 
@@ -186,7 +185,7 @@ def product_of(way: Way, rep: TensorRep, legs: Tensor, lowered: Tensor, metric: 
     for place, position in enumerate(way.rest.legs, start=way.filled):
         leg = (legs if position < rep.up else lowered)[:, place]
         value = value[..., None] * leg.reshape(len(leg), *(1,) * (value.ndim - 1), -1)
-    term = Made(way.rest.pairs, (*(way.free or ()), *way.rest.legs))
+    term = Pairing(way.rest.pairs, (*(way.free or ()), *way.rest.legs))
     return rep.with_pairs(term, value, metric).reshape(len(value), -1)
 
 

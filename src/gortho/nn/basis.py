@@ -20,8 +20,8 @@ from torch import Tensor
 
 from gortho.nn.form import FormModule
 from gortho.nn.invariants import Shapes
+from gortho.pairings import Factored
 from gortho.reps import TensorRep
-from gortho.terms import Factored
 from gortho.volume import assemble_odd, odd_terms
 
 #: The longest wave in coefficients of sums over a set has this wave number, the next twice as much, and so on.

@@ -14,9 +14,9 @@ from torch.nn.utils.parametrizations import orthogonal
 from gortho.forms import QuadraticForm, Signature
 from gortho.groups import haar, random_generator
 from gortho.nn.invariants import Pairing
+from gortho.pairings import Metric
 from gortho.skew import SkewForm, complex_structure
 from gortho.symplectic import SymplecticGroup
-from gortho.terms import Metric
 from gortho.volume import Volumes
 
 

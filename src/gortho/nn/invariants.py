@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gortho.terms import Factored
+from gortho.pairings import Factored
 
 #: Shapes of coefficients without their axis of samples, by part of the output and by term.
 Shapes = Sequence[Sequence[tuple[int, ...]]]

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from gortho.nn.invariants import Columns, Products, Quadratics, Readout, Shapes, embedding
 from gortho.nn.pairs import head_messages
-from gortho.terms import Factored
+from gortho.pairings import Factored
 
 #: Weights of coefficients of points start at this share of the usual size.
 SMALL_START = 0.01

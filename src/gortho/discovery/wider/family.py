@@ -33,9 +33,9 @@ from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.skew import hermitian
 from gortho.nn.features import features_for, weight_shape
 from gortho.nn.tuples import SOFT, TupleFeatures
+from gortho.pairings import Metric
 from gortho.samples.values import Samples
 from gortho.skew import complex_structure
-from gortho.terms import Metric
 from gortho.volume import Volumes, odd_products
 
 #: Numbers to be worked on at once, at most.

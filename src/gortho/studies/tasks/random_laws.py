@@ -10,9 +10,9 @@ from torch import Tensor
 from gortho.forms import QuadraticForm
 from gortho.groups import random_generator
 from gortho.nn.invariants import packed
+from gortho.pairings import Metric
 from gortho.reps import as_rep
 from gortho.studies.tasks.laws import Task
-from gortho.terms import Metric
 
 #: Ways in which coefficients depend on the invariants.
 SHAPES = ("polynomial", "network", "waves")

@@ -14,7 +14,7 @@ POINTS = "ijklmnop"  # legs, each running over the input vectors
 
 
 @dataclass(frozen=True)
-class Term:
+class Pairing:
     """One way to build a tensor: which index positions are paired by the metric, which are legs."""
 
     pairs: tuple[tuple[int, int], ...]
@@ -75,13 +75,13 @@ class Metric:
 
 
 @lru_cache
-def matchings(positions: tuple[int, ...]) -> tuple[Term, ...]:
+def matchings(positions: tuple[int, ...]) -> tuple[Pairing, ...]:
     """Every way to pair up some of the positions; the rest are legs."""
     if not positions:
-        return (Term((), ()),)
+        return (Pairing((), ()),)
     first, rest = positions[0], positions[1:]
-    found = [Term(t.pairs, (first, *t.legs)) for t in matchings(rest)]
+    found = [Pairing(t.pairs, (first, *t.legs)) for t in matchings(rest)]
     for partner in rest:
         others = tuple(p for p in rest if p != partner)
-        found += [Term(((first, partner), *t.pairs), t.legs) for t in matchings(others)]
+        found += [Pairing(((first, partner), *t.pairs), t.legs) for t in matchings(others)]
     return tuple(found)
