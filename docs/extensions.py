@@ -40,7 +40,10 @@ API = {  # pages of the reference: title, and modules or packages
     ),
     "networks": ("Networks and training", ["nn", "objectives", "training", "testing"]),
     "estimators": ("scikit-learn estimators", ["estimators", "estimating", "scaling"]),
-    "data": ("Files, saved runs, report, app", ["samples", "surveyed", "runs", "certificate", "stored", "report", "app"]),
+    "data": (
+        "Files, saved runs, report, app",
+        ["samples", "surveyed", "runs", "certificate", "stored", "report", "app"],
+    ),
     "tasks": ("Tasks, baselines, experiments", ["studies.tasks", "studies.baselines", "studies.experiments"]),
     "toptag": ("Top tagging", ["studies.toptag"]),
 }
