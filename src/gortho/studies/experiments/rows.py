@@ -73,6 +73,7 @@ def in_processes(function: Callable[[J], T], items: Sequence[J], workers: int = 
         futures = {pool.submit(apart, function, (item,)): item for item in items}
         for future in as_completed(futures):
             yield futures[future], future.result()
+        pool.shutdown()  # workers that are killed leave a semaphore behind, with a warning
     finally:
         pool.shutdown(kill_workers=True)
 
