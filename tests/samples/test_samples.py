@@ -350,3 +350,10 @@ def test_rows_that_are_arrays_of_their_own_are_refused_in_one_line():
     with pytest.raises(DataError, match="list of arrays of shapes") as refused:
         side_by_side([np.ones((2 + k % 2, 3)) for k in range(300)])
     assert len(str(refused.value)) < 300
+
+
+def test_errors_of_targets_of_any_size_keep_their_units():
+    y = torch.tensor([1.0, -2.0], dtype=torch.float64) * 1e-200
+    samples = Samples(torch.ones(2, 1, 2).double(), y, noise=0.01 * y.abs())
+    scaled = samples.in_units(*samples.units)
+    torch.testing.assert_close(scaled.noise, 0.01 * scaled.y.abs())

@@ -135,9 +135,8 @@ class Written:
             return None
         some, limit = self.data.rows(slice(0, self.most)), min(LAW, FAR_LESS * share)
         # A draw may mislead the choice of terms, but no formula is exact by chance.
-        draws = (
-            (DRAWS if self.moves else 2 * DRAWS) if few else int(share < KNOWS)
-        )  # a known form is soon fitted
+        # A known form is soon fitted.
+        draws = (DRAWS if self.moves else 2 * DRAWS) if few else int(share < KNOWS)
         taught = (self._taught(self.seed + k) for k in range(draws))
         shown = taught if few else chain([some], taught)
         found = self._law(chain.from_iterable(proposals(self._problem(s)) for s in shown), some, limit)

@@ -23,8 +23,9 @@ from gortho.nn.invariants import Committee, Pairing, TupleCoefficients
 from gortho.nn.pairs import sides
 from gortho.nn.sets import LARGE, LargeSetCoefficients, SetCoefficients
 from gortho.nn.tuples import TupleFeatures
-from gortho.nn.units import positive, rms, unit_of
+from gortho.nn.units import positive, unit_of
 from gortho.reps import Rep, as_rep
+from gortho.samples.values import root_mean_square
 from gortho.skew import SkewForm
 from gortho.symmetry import Symmetry
 
@@ -334,12 +335,12 @@ class EquivariantNet(nn.Module):
             self.broken.calibrate_directions(self.form, X / self.x_scale)
         for i, (part, v) in enumerate(zip(self.rep.parts, self.rep.split(y, self.n))):
             self.y_shift[i] = v.mean() if self._is_number(part) else 0.0
-            self.y_scale[i] = positive(rms(v - self.y_shift[i]))
+            self.y_scale[i] = positive(root_mean_square(v - self.y_shift[i]))
         for s, shift in ((point_scalars, self.point_shift), (sample_scalars, self.sample_shift)):
             if s is not None:
                 flat = s.flatten(0, -2)
                 shift[0] = flat.mean(0)
-                shift[1] = torch.stack([positive(rms(c)) for c in (flat - flat.mean(0)).T])
+                shift[1] = torch.stack([positive(root_mean_square(c)) for c in (flat - flat.mean(0)).T])
 
 
 def _form_of(symmetry: Symmetry, space: int) -> FormModule:

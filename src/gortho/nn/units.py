@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gortho.nn.form import FormModule, LearnableForm
-from gortho.samples.values import power_of_two
+from gortho.samples.values import root_mean_square
 
 #: Near the null cone inner products are small by cancellation: units that follow them further down than this would
 #: blow up their rounding.
@@ -18,15 +18,9 @@ def positive(scale: Tensor) -> Tensor:
     return torch.where(scale > 0, scale, torch.ones_like(scale))
 
 
-def rms(values: Tensor) -> Tensor:
-    """The root mean square of numbers of any size."""
-    size = power_of_two(values)  # first, so that squares neither overflow nor vanish
-    return size * (values / size).square().mean().sqrt()
-
-
 def unit_of(form: FormModule, X: Tensor) -> Tensor:
     """The unit of tuples ``(batch, p, n)``: the size of components, with a known form that of inner products."""
-    scale = positive(rms(X))
+    scale = positive(root_mean_square(X))
     if not isinstance(form, LearnableForm):
         p, n = X.shape[1:]
         isotropic = (n + 2 + p - 1) * n / p  # mean square of Euclidean inner products of N(0, I) vectors

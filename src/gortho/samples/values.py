@@ -30,10 +30,10 @@ def power_of_two(values: Tensor) -> float:
     return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest > 0 else 1.0
 
 
-def root_mean_square(values: Tensor) -> float:
-    """√(mean v²), for numbers of any size."""
-    size = float(values.abs().max())
-    return size * float((values / size).square().mean().sqrt()) if size > 0 else 0.0
+def root_mean_square(values: Tensor) -> Tensor:
+    """√(mean v²), of numbers of any size."""
+    size = power_of_two(values)  # first, so that squares neither overflow nor vanish
+    return size * (values / size).square().mean().sqrt()
 
 
 def part_sizes(y: Tensor, rep: Rep, n: int, whole: bool = False) -> Tensor:
@@ -45,11 +45,11 @@ def part_sizes(y: Tensor, rep: Rep, n: int, whole: bool = False) -> Tensor:
     tensor([  1., 200.], dtype=torch.float64)
     """
     if whole or len(rep.parts) == 1:
-        return torch.tensor(root_mean_square(y.double()) or 1.0, dtype=torch.float64)
+        return root_mean_square(y.double()) or torch.ones((), dtype=torch.float64)
     sizes = []
     for part in rep.split(y.double(), n):
         size = root_mean_square(part - part.mean(0)) or root_mean_square(part) or 1.0  # of a constant
-        sizes.append(torch.full_like(part[0], size))
+        sizes.append(torch.full_like(part[0], float(size)))
     return rep.join(sizes)
 
 
@@ -160,7 +160,7 @@ class Samples:
         Outputs of several parts may have a unit for each entry.
         """
         each = 1 / torch.as_tensor(y_unit, dtype=torch.float64)
-        noise = None if self.noise is None else self.noise * float(each.square().mean().sqrt())
+        noise = None if self.noise is None else self.noise * root_mean_square(each)
         return replace(self, x=self.x / x_unit, y=self.y / y_unit, noise=noise)
 
     @property
