@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 #: Problems whose thresholds are fitted, and problems that judge; with a form and without.
 FITTED, JUDGED = (20, 10), (40, 20)
-FITTED_SEED, JUDGED_SEED = 60_000, 110_000
+FITTED_SEED, JUDGED_SEED = 60_000, 240_000
 #: What SymCert is told: a degree, its own tolerance and level; and the share of the samples in its box.
 DEGREE, DELTA, ALPHA, INSIDE = 4, 0.05, 0.05, 0.95
 METHODS = ("gortho", "LieGG", "LieGAN", "spectral", "SymCert")
@@ -78,10 +78,10 @@ that are white already. LieGG, LieGAN and SymCert were made for other questions,
 """
 
 
-def problems() -> list[dict]:
+def problems(judged: int = JUDGED_SEED) -> list[dict]:
     """Scalar laws of one vector, with a form and without, of seeds in a row."""
     found = []
-    for part, counts, first in (("fitted", FITTED, FITTED_SEED), ("judged", JUDGED, JUDGED_SEED)):
+    for part, counts, first in (("fitted", FITTED, FITTED_SEED), ("judged", JUDGED, judged)):
         for truth, count in zip(("form", "none"), counts):
             seed, taken = first, 0
             while taken < count:
@@ -355,6 +355,7 @@ def main() -> None:
     )
     parser.add_argument("--symcert", help="a checkout of certified-symmetry-discovery")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--first-seed", type=int, default=JUDGED_SEED, help="of the problems that judge")
     parser.add_argument(
         "--again", action="store_true", help="measure gortho again, keep the other methods' rows"
     )
@@ -365,12 +366,13 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / "side_by_side.csv"
     if not options.pages:
-        work = problems()
+        work = problems(options.first_seed)
+        asked = {_key(p) for p in work}
         if options.quick:
             kinds = dict.fromkeys((p["part"], p["truth"]) for p in work)
             work = [p for kind in kinds for p in [q for q in work if (q["part"], q["truth"]) == kind][:2]]
         order = np.random.default_rng(0).permutation(len(work))
-        done = earlier(path)
+        done = [row for row in earlier(path) if _key(row) in asked]
         known = {_key(row): row for row in done}
         if options.again:
             measure(partial(rerun, rows=known), [work[i] for i in order], options.jobs, path)
