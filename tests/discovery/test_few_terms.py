@@ -6,6 +6,7 @@ import torch
 
 from gortho import EquivariantRegressor
 from gortho.discovery.clock import Clock
+from gortho.discovery.confirmed import told_by
 from gortho.discovery.few_terms import few_terms
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind, linear_predictor
@@ -14,7 +15,7 @@ from gortho.discovery.starts import Start, distinct
 from gortho.forms import QuadraticForm
 from gortho.samples import Samples
 from gortho.samples.door import enter
-from gortho.samples.frame import form_distance
+from gortho.samples.frame import form_distance, unit_form
 from gortho.studies.tasks import particle
 from gortho.testing import equivariance_error
 from gortho.training import predict
@@ -51,6 +52,10 @@ def test_thirty_samples_tell_form_and_law_of_few_terms(hidden):
     assert float((predict(net, test.x) - test.y).square().mean() / test.y.var()) < 1e-18
     error = equivariance_error(net, posed.out(found.form.matrix), "vector", "scalar", test.x[:50])
     assert error < 1e-9
+    told = told_by(found, posed.parts, 0, Clock())  # by the samples of training and validation
+    assert told.holds(posed.parts)
+    refits = told.refits(unit_form(found.form.matrix + 0.05)[None])
+    assert form_distance(refits[0], found.form.matrix) < 1e-9
 
 
 def test_noise_is_no_law_of_few_terms(hidden):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gortho import Discovery, EquivariantRegressor, Settings, discover
+from gortho import Discovery, EquivariantRegressor, Settings, Verdict, discover
 from gortho.discovery.clock import Clock
 from gortho.discovery.posed import Posed
 from gortho.discovery.predictor import Kind, linear_predictor
@@ -47,6 +47,13 @@ def test_few_samples_of_a_smooth_law_tell_form_and_law(found):
     assert answer.provenance.predictor is Kind.FORMULA  # which a process has led to
     assert answer.candidate.algebra_distance(test.form) < 1e-10
     assert float(error / test.y.var()) < 1e-20
+
+
+def test_a_law_that_held_out_samples_confirm_is_found(found):
+    answer = found[1]
+    assert answer.verdict is Verdict.FOUND and answer.confidence > 0.99
+    assert answer.evidence.everyone.unexplained < 1e-20 and answer.evidence.spread < 1e-9
+    assert float(answer.eigenvalue_errors.max()) < 1e-6
 
 
 def test_its_predictor_is_equivariant_and_can_be_saved(found, tmp_path):

@@ -9,15 +9,16 @@ from helpers import normal
 import gortho
 from gortho import QuadraticForm
 from gortho.discovery.clock import Clock
+from gortho.discovery.confirmed import told_by, with_told
 from gortho.discovery.find import FoundForm
 from gortho.discovery.posed import Posed
-from gortho.discovery.predictor import Kind, linear_predictor, mean_error
+from gortho.discovery.predictor import Kind, Parts, linear_predictor, mean_error
 from gortho.discovery.process import Process
 from gortho.discovery.search import Search
 from gortho.discovery.smooth import predictor
 from gortho.discovery.written import Written, _left_by, exact_formula, has_formula, shortened, terms_of
 from gortho.formulas import Factor, Monomial, Term
-from gortho.formulas.network import together
+from gortho.formulas.network import slopes_of_form, together
 from gortho.nn.process import Chart
 from gortho.objectives import ABSOLUTE
 from gortho.reps import Vector, as_rep
@@ -62,10 +63,44 @@ def test_a_process_of_few_samples_leads_to_the_law_beyond_them(few):
     )  # the process is not exact
 
 
-def test_its_error_is_told_by_samples_that_it_was_not_fitted_to(few):
-    _, posed, written, law = few
-    one = written.again(law, posed.parts.train)
-    assert one is not None and mean_error(one.network, posed.parts.held_out) < 1e-20
+def test_a_law_is_confirmed_by_samples_that_it_was_not_fitted_to(few):
+    _, posed, _, law = few
+    told = told_by(law, posed.parts, 0, Clock(None))
+    assert told is not None and told.holds(posed.parts)
+    assert mean_error(told.fitted.network, posed.parts.held_out) < 1e-20
+    form = FoundForm(Search(law.form.matrix, ABSOLUTE, ()), unit_form(law.form.matrix + 0.1))
+    found = with_told(form, law, told, 3, 0)
+    assert len(found.refits) == 4 and len(found.search.near_best) == 1
+    assert all(form_distance(M, law.form.matrix) < 1e-10 for M in found.refits)
+
+
+def test_a_law_that_held_out_samples_do_not_meet_is_not_confirmed(few):
+    _, posed, _, law = few
+    train, validation, held = posed.parts
+    y = held.y.clone()
+    y[0] += 1e-3
+    other = Parts(train, validation, held.with_targets(y))
+    told = told_by(law, other, 0, Clock(None))
+    assert told is not None and not told.holds(other)
+    y = validation.y.clone()
+    y[0] += 1e-3  # nor is it the law of what it is fitted to
+    assert told_by(law, Parts(train, validation.with_targets(y), held), 0, Clock(None)) is None
+    assert told_by(replace(law, kind=Kind.PROCESS), posed.parts, 0, Clock(None)) is None
+
+
+def test_a_direction_of_the_form_that_samples_leave_open_is_seen():
+    x = torch.randn(40, 1, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    term = Term((Monomial((Factor("power", (1,), (1,), power=2.0),)),))
+    A = torch.diag(torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64))
+
+    def slopes(x):
+        return slopes_of_form(Samples(x, torch.einsum("zpi,ij,zpj->z", x, A, x).square()), A, [term])
+
+    assert float(slopes(x).min()) > 1e-3 * float(slopes(x).max())
+    cone = torch.cat(
+        [x[..., :2], x[..., :2].norm(dim=2, keepdim=True)], 2
+    )  # adding diag(1, 1, -1) changes nothing
+    assert float(slopes(cone).min()) < 1e-12 * float(slopes(cone).max())
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def _draws(posed: Posed, form: FoundForm, fitted: Fitted | None, seed: int) -> T
     squares = form.search.objective.least_squares
     if not squares or fitted is None or fitted.form.signature.zero:
         return None
-    if form.law is fitted and fitted.kind is Kind.FORMULA:  # what it leaves is rounding
+    if form.law is fitted and fitted.kind in (Kind.FORMULA, Kind.TERMS):  # what it leaves is rounding
         return None
     short = fitted.kind is Kind.POLYNOMIAL
     parts = posed.weighted(form.search.objective) if short else posed.parts

@@ -20,6 +20,7 @@ from gortho import checks
 from gortho.discovery.answer import answer
 from gortho.discovery.bundles import bundled
 from gortho.discovery.clock import SHARES, SHARES_BEFORE_PARITY, Clock, too_small
+from gortho.discovery.confirmed import told_by, with_told
 from gortho.discovery.defect import noise_of
 from gortho.discovery.find import FoundForm, find_form
 from gortho.discovery.hints import GRADIENT, VOLUME, looks_like_a_gradient, looks_like_a_volume
@@ -33,7 +34,7 @@ from gortho.discovery.result import Discovery, with_reach
 from gortho.discovery.search import Interrupted, as_good
 from gortho.discovery.settings import Settings
 from gortho.discovery.spreads import without_noise_eigenvalues
-from gortho.discovery.twins import Comparison, compare
+from gortho.discovery.twins import Comparison, compare, with_predictor
 from gortho.discovery.verdict import TOLERANCE, Verdict
 from gortho.discovery.wider.answer import Case
 from gortho.discovery.wider.claims import Asked, even_rep
@@ -270,12 +271,17 @@ def _discover(
             fitted = form.law or fitted
         A = fitted.form.matrix
         if not interrupted:
-            how = common | {"progress": partial(progress, "twins", A=A)}
+
+            def compared(one: Fitted, progress: Callable[[float], None]) -> Comparison:
+                return compare(one, parts, objective, posed, steps=steps, progress=progress, **common)
+
             with clock.stage("twins"):
-                comparison = compare(fitted, parts, objective, posed, steps=steps, **how)
+                comparison = compared(fitted, progress=partial(progress, "twins", A=A))
             if squares:
                 how = common | {"progress": partial(progress, "members", A=A)}
-                fitted, comparison = _handed_back(fitted, comparison, form, parts, settings, **how)
+                form, fitted, comparison = _handed_back(
+                    form, fitted, comparison, parts, compared, settings, **how
+                )
                 A = fitted.form.matrix
     except KeyboardInterrupt:
         interrupted = True
@@ -298,24 +304,34 @@ def _discover(
 
 
 def _handed_back(
+    form: FoundForm,
     fitted: Fitted,
     comparison: Comparison,
-    form: FoundForm,
     parts: Parts,
+    compared: Callable[..., Comparison],
     settings: Settings,
     seed: int,
     clock: Clock,
     progress: Callable[..., None],
-) -> tuple[Fitted, Comparison]:
+) -> tuple[FoundForm, Fitted, Comparison]:
     """The predictor of numbers that is returned, fitted to more samples, and the comparison with it.
 
-    It comes after the comparison on which the verdict is based.
+    It comes after the comparison on which the verdict is based, unless it is a law that held-out samples confirm.
     """
+    common: dict[str, Any] = {"seed": seed, "clock": clock}
     if form.law is None:
         with clock.stage("predictor"):
-            fitted, comparison = smooth_or_written(fitted, form.estimates, comparison, parts, seed, clock)
+            fitted, one = smooth_or_written(fitted, form.estimates, parts, **common)
+            told = told_by(fitted, parts, **common)
+            seen = one if told is None else told.fitted
+            if seen is not None:
+                comparison = with_predictor(comparison, seen, parts)
             if fitted.kind is Kind.POLYNOMIAL:
                 fitted = with_validation(fitted, parts, seed)
+        if told is not None and told.holds(parts):
+            with clock.stage("twins"):
+                form = with_told(form, fitted, told, settings.refits, seed)
+                comparison = compared(told.fitted, progress=lambda share: None)
     if settings.members > 1 and fitted.kind in (Kind.LINEAR, Kind.NETWORK):
         with clock.stage("members"):
             fitted = committee(
@@ -323,8 +339,7 @@ def _handed_back(
                 parts,
                 members=settings.members,
                 steps=settings.predictor_steps,
-                seed=seed,
-                clock=clock,
                 progress=progress,
+                **common,
             )
-    return fitted, comparison
+    return form, fitted, comparison

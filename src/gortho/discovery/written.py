@@ -25,7 +25,7 @@ from gortho.discovery.process import has_process
 from gortho.discovery.refits import align_signs
 from gortho.discovery.settings import Settings
 from gortho.discovery.smooth import FEW, Smooth, left_out_error
-from gortho.discovery.twins import WORST, Comparison, with_predictor
+from gortho.discovery.twins import WORST
 from gortho.forms import QuadraticForm
 from gortho.formulas import Problem
 from gortho.formulas.find import proposals, single_terms
@@ -48,6 +48,8 @@ TAUGHT, DRAWS, KNOWS = 150, 3, 1e-4
 ROWS = 1_500
 #: Samples for each number that is fitted, at least: the formula is met by those that are left over.
 FOR_EACH = 1.5
+#: … and of a formula that is fitted once more, and tried by others, so many samples more than numbers.
+LEFT_OVER = 3
 #: The formula leaves less than this share of what the predictor leaves of new samples: it is not one more fit.
 FAR_LESS = 0.01
 #: A term goes where the others leave at most this many times as much, or this share of the variance, which is rounding.
@@ -84,16 +86,15 @@ def exact_formula(form: FoundForm, best: Fitted, parts: Parts, seed: int, clock:
 
 
 def smooth_or_written(
-    fitted: Fitted, others: tuple[Tensor, ...], comparison: Comparison, parts: Parts, seed: int, clock: Clock
-) -> tuple[Fitted, Comparison]:
-    """A formula that is exact, or a process that is better than the predictor, or that; the comparison with it.
+    fitted: Fitted, others: tuple[Tensor, ...], parts: Parts, seed: int, clock: Clock
+) -> tuple[Fitted, Fitted | None]:
+    """A formula that is exact, or a process that is better than the predictor, or that, from all samples.
 
-    ``others`` are other estimates of the form.
+    ``others`` are other estimates of the form. The second one is the process of the training samples alone, if it is
+    better than the predictor there: held-out samples can tell its error.
     """
     smooth = Smooth(fitted, parts, others, seed, clock)
     one = smooth.fitted()
-    if one is not None:
-        comparison = with_predictor(comparison, one, parts)
     data = Samples.cat(parts)
     law, best = None, one or fitted
     if has_process(data):
@@ -102,10 +103,7 @@ def smooth_or_written(
         fitted = best = smooth.with_held_out(one) or fitted
         if len(data) <= FEW and has_process(data):  # all together they tell a form that is nearer
             law = Written(best, data, _left_by(best, parts), seed, clock).fitted()
-    if law is None:
-        return fitted, comparison
-    told = Written(best, data, 0.0, seed, clock).again(law, parts.train)
-    return law, comparison if told is None else with_predictor(comparison, told, parts)
+    return law or fitted, one
 
 
 def _left_by(best: Fitted, parts: Parts) -> float:
@@ -123,7 +121,8 @@ class Written:
         self.best, self.data, self.left, self.seed, self.clock = best, data, left, seed, clock
         self.moves, self.together = moves, partial(together, moves=moves)
         self.variance = max(self.data.variance, 1e-300)
-        self.most = max(1, ROWS // data.y[0].numel())
+        #: What terms are chosen by and fitted to.
+        self.some = data.rows(slice(0, max(1, ROWS // data.y[0].numel())))
 
     def fitted(self) -> Fitted | None:
         """The formula and its form from all samples, if it is exact and far better than the best so far."""
@@ -133,7 +132,7 @@ class Written:
         few = len(self.data) <= FEW
         if not 0 < share < CLOSE or (share < LAW and self.best.kind in (Kind.POLYNOMIAL, Kind.TERMS)):
             return None
-        some, limit = self.data.rows(slice(0, self.most)), min(LAW, FAR_LESS * share)
+        some, limit = self.some, min(LAW, FAR_LESS * share)
         # A draw may mislead the choice of terms, but no formula is exact by chance.
         # A known form is soon fitted.
         draws = (DRAWS if self.moves else 2 * DRAWS) if few else int(share < KNOWS)
@@ -183,18 +182,18 @@ class Written:
         same = form.signature == self.best.form.signature and float((form.matrix * law.A).sum()) > 0
         return law if same and len(samples) >= FOR_EACH * law.unknowns else None
 
-    def again(self, whole: Fitted, samples: Samples) -> Fitted | None:
-        """The same formula from other samples, such as those of training, whose errors elsewhere can be told."""
-        few = samples.rows(slice(0, self.most))
-        law = self._exact(few, whole.form.matrix, list(terms_of(whole.network)), LAW)
-        return None if law is None else self._predictor(law)
+    def again(self, whole: Fitted) -> Fitted | None:
+        """The terms of a formula from these samples, if it is exact; by other samples its errors can be told."""
+        law = self.together(self.some, whole.form.matrix, terms_of(whole.network))
+        if law is None or not law.left < LAW * self.variance or len(self.some) < law.unknowns + LEFT_OVER:
+            return None
+        return self._predictor(law)
 
     def refits(self, whole: Fitted, starts: Tensor) -> list[Tensor]:
         """The form from samples with random weights, from other estimates on: what the law leaves open stays apart."""
-        some, generator = self.data.rows(slice(0, self.most)), torch.Generator().manual_seed(self.seed)
-        found = []
+        generator, found = torch.Generator().manual_seed(self.seed), []
         for A in align_signs(starts, whole.form.matrix):
-            law = self.together(some.bootstrapped(generator), A, terms_of(whole.network))
+            law = self.together(self.some.bootstrapped(generator), A, terms_of(whole.network))
             found.append(A if law is None else law.A)
         return found
 

@@ -213,6 +213,15 @@ def together(samples: Samples, A: Tensor, terms: Sequence[Term], *, moves: bool 
     return Together(tuple(done), fit.form(entries), float(r.square().mean()))
 
 
+def slopes_of_form(samples: Samples, A: Tensor, terms: Sequence[Term]) -> Tensor:
+    """Singular values of the fit's Jacobian by directions across the form, with all other numbers refitted."""
+    fit = _Fit(samples, A, terms, moves=True)
+    J = fit.slopes(fit.start()).flatten(0, 1)
+    by_form, others = J[:, : fit.sizes[0]], J[:, fit.sizes[0] :]
+    Q = torch.linalg.qr(others).Q
+    return torch.linalg.svdvals(by_form - Q @ (Q.mT @ by_form))[:-1]  # the last is that of the form's size
+
+
 def _least_squares(J: Tensor, r: Tensor) -> Tensor:
     """The shortest solution, with columns of any size; not numbers where the columns are none."""
     return torch.from_numpy(solve(J.flatten(0, -2).numpy(), r.flatten().numpy(), FLAT))
