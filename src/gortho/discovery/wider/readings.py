@@ -11,15 +11,19 @@ from torch import Tensor
 
 from gortho.discovery.looks import LAST, NEARLY_EXACT, projections, usual_error
 from gortho.discovery.posed import Posed
-from gortho.discovery.predictor import Parts
+from gortho.discovery.predictor import LAW, Parts
 from gortho.discovery.result import Discovery
 from gortho.discovery.search import FINAL_ROUNDS, NEAR_BEST
+from gortho.discovery.verdict import MAX_UNEXPLAINED
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.claims import axial_choices
 from gortho.discovery.wider.family import WideProjection
 from gortho.discovery.wider.search import LAST_LOOKS, End, projection
+from gortho.nn.exact import EquivariantNet
+from gortho.nn.framed import InFrame
 from gortho.objectives import SQUARES
 from gortho.samples.values import Samples
+from gortho.training import predict
 
 #: Readings that are reported, at most.
 READINGS = 3
@@ -27,6 +31,8 @@ READINGS = 3
 NOTED = 5_000
 #: Vectors are null where their squares are below this share of the other products.
 NULL = 0.01
+#: A law that is known to rounding moves by less than this share of its spread where it does not depend on where x is.
+MOVED = 1e-4
 TRANSLATIONS = "only differences of the vectors matter: the law is invariant under translations, too"
 
 
@@ -87,14 +93,23 @@ def differences(samples: Samples) -> Samples | None:
 
 
 def translations(A: Tensor, samples: Samples, seed: int) -> bool:
-    """Whether a law with a form is explained as well by differences of the vectors."""
+    """Whether a law with a form is explained, and as well by differences of the vectors."""
     apart = differences(samples)
     if apart is None or _null(A, samples):
         return False
     left = [
         projections(s, LAST, [FINAL_ROUNDS[-1][0]], seed + 4)[0].solve(A).criterion for s in (samples, apart)
     ]
-    return left[1] <= NEAR_BEST * left[0] + NEARLY_EXACT
+    return left[0] < MAX_UNEXPLAINED * samples.variance and left[1] <= NEAR_BEST * left[0] + NEARLY_EXACT
+
+
+def moves_along(net: EquivariantNet | InFrame, samples: Samples) -> bool:
+    """Whether a law that is known to rounding is the same for vectors that are all moved by another sample's first."""
+    if differences(samples) is None:
+        return False
+    moved = samples.x + samples.x[:, :1].roll(1, 0)
+    moves = predict(net, moved, *samples.scalars) - predict(net, *samples.inputs)
+    return bool(moves.abs().max() < MOVED * samples.variance**0.5)
 
 
 def _null(A: Tensor, samples: Samples) -> bool:
@@ -108,7 +123,10 @@ def with_translations(found: Discovery, posed: Posed, seed: int) -> Discovery:
     """The discovery with a note, where translations change nothing."""
     if found.form is None or found.classes:
         return found
-    parts = posed.weighted(SQUARES[found.provenance.errors])
-    if not translations(posed.frame.form_in(found.form), parts.train.rows(slice(0, NOTED)), seed):
-        return found
-    return replace(found, notices=(*found.notices, TRANSLATIONS))
+    few = posed.weighted(SQUARES[found.provenance.errors]).train.rows(slice(0, NOTED))
+    exact = found.evidence is not None and found.evidence.own_unexplained < LAW
+    if exact and found.network is not None:
+        free = moves_along(found.network, posed.given.train.rows(slice(0, NOTED)))
+    else:
+        free = translations(posed.frame.form_in(found.form), few, seed)
+    return replace(found, notices=(*found.notices, TRANSLATIONS)) if free else found
