@@ -130,12 +130,17 @@ def difference(one: Path, other: Path) -> str:
     return f"sample and ranges {told}, largest difference of the sums {apart:.1g} of the largest sum"
 
 
+def rounded(rate: float) -> str:
+    """Three digits."""
+    return f"{float(f'{rate:.3g}'):,.0f}"
+
+
 def on_paper(rate: float) -> str:
     """What 10¹⁰ rows would take at so many rows a CPU second of a worker."""
     hours = 1e10 / rate / 3600
     disks = 100 * rate * ROW_BYTES / 1e9
     told = [
-        f"**10¹⁰ rows, on paper.** A worker takes {rate:,.0f} rows a CPU second (the last line).",
+        f"**10¹⁰ rows, on paper.** A worker takes {rounded(rate)} rows a CPU second (the last line).",
         f"10¹⁰ rows of this kind then take {hours:.1f} core-hours: {60 * hours / 16:.0f} minutes on 16 cores,",
         f"{60 * hours / 100:.1f} minutes on 100 if the disks can give them {ROW_BYTES * 10:.0f} GB at {disks:.1f} GB",
         "a second; a slower disk sets the time. There are 10,000 pieces of a million rows. Each worker holds a block",
@@ -171,9 +176,9 @@ def main() -> None:
                         "rows": f"{found['rows']:,}",
                         "read by": f"{workers} workers" if workers else "one process",
                         "seconds": f"{found['seconds']:.1f}",
-                        "rows a second": f"{found['rows'] / found['seconds']:,.0f}",
+                        "rows a second": rounded(found["rows"] / found["seconds"]),
                         "CPU seconds": f"{found['cpu']:.1f}",
-                        "rows a CPU second": f"{found['rows'] / found['cpu']:,.0f}",
+                        "rows a CPU second": rounded(found["rows"] / found["cpu"]),
                         "MB before": f"{found['before']:.0f}",
                         "MB after": f"{found['after']:.0f}",
                     }

@@ -5,8 +5,7 @@ The MLP has three hidden layers with SiLU on the flattened input; the exact netw
 two gated blocks). At the base size and with 64 points both are measured compiled (torch.compile) and not. Sets of more
 than 12 points meet their pairs in message sums (`gortho.nn.sets`). Steps of the two are
 interleaved and the medians of their CPU seconds compared, on one thread unless told otherwise, because machines
-are noisy. Of 14 measurements of 64 points, compiled, 13 gave ratios from 5.2 to 5.6 and one gave 8.0, probably for
-memory that the C library had handed back to the system after each step.
+are noisy.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ measured once and a stopped run goes on where it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +103,14 @@ class Asked:
         words.append(f"--{self.experiment.of} {self._count()}")
         return " ".join(words + ([] if self.first_seed is None else [f"--first-seed {self.first_seed}"]))
 
+    def as_measured(self, out: Path) -> Asked:
+        """With as many seeds or problems as there are rows of, where nobody asked for a number and these are whole."""
+        rows = read_rows(out / self.experiment.store)
+        own = select(self.jobs(), rows)
+        seen = len({row["seed"] for row in own}) if self.experiment.of == "seeds" else len(own)
+        there = replace(self, count=seen)
+        return self if self.count is not None or not own or missing(there.jobs(), rows) else there
+
     def write(self, out: Path) -> Path | None:
         """Its page, from the rows there are; None if there are none."""
         jobs, rows = self.jobs(), read_rows(out / self.experiment.store)
@@ -139,7 +147,8 @@ def reproduce(
     asked = []
     for name in names or EXPERIMENTS:
         count = seeds if EXPERIMENTS[name].of == "seeds" else problems
-        asked.append(Asked(name, first_seed, count, quick))
+        table = Asked(name, first_seed, count, quick)
+        asked.append(table if measure else table.as_measured(out))
     pages = []
     try:
         for store in dict.fromkeys(table.experiment.store for table in asked) if measure else ():

@@ -116,10 +116,8 @@ def by_share(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def reliability(rows: pd.DataFrame) -> pd.DataFrame:
+def reliability(g: pd.DataFrame) -> pd.DataFrame:
     """Among answers with a confidence in a range, how many are right."""
-    g = judged(rows)
-    g = g[g.verdict != "UNDERDETERMINED"]
     lines = []
     for low, high in itertools.pairwise(BINS):
         part = g[(g.confidence >= low) & (g.confidence < high)]
@@ -172,12 +170,18 @@ def sensitivity(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
+def answers(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows that are not left open, with what is right."""
+    g = judged(rows)
+    return g[g.verdict != "UNDERDETERMINED"]
+
+
 def tables(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """The tables of the page."""
     return [
         ("By kind of problem", by_kind(rows)),
         ("Laws that are broken by a known share of their variance", by_share(rows)),
-        ("Confidence and how often it is right (FOUND and NONE together)", reliability(rows)),
+        ("Confidence and how often it is right (FOUND and NONE together)", reliability(answers(rows))),
         ("Each threshold halved and doubled", sensitivity(rows)),
     ]
 
@@ -185,8 +189,8 @@ def tables(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 def draw(path: Path, rows: pd.DataFrame) -> None:
     """The reliability diagram."""
     plt = pyplot()
-    g = judged(rows)
-    g = g[(g.verdict != "UNDERDETERMINED") & (g.confidence > 0)].sort_values("confidence")
+    g = answers(rows)
+    g = g[g.confidence > 0].sort_values("confidence")
     figure, axes = plt.subplots(figsize=(5, 4.5), layout="constrained")
     axes.plot([0.4, 1], [0.4, 1], color="0.7", lw=1, label="perfectly reliable")
     parts = [part for part in np.array_split(np.arange(len(g)), max(3, len(g) // 40)) if len(part)]

@@ -16,15 +16,19 @@ from torch import Tensor
 
 from gortho.discovery import Discovery, Settings, discover
 from gortho.forms import QuadraticForm
+from gortho.samples.frame import Frame
 from gortho.studies.baselines.ours import QUICK
 from gortho.studies.experiments.rows import Row, facts
 from gortho.studies.experiments.tables import frame_table, provenance, write_csv, write_page
 from gortho.studies.tasks.realistic import frame_distance
+from gortho.symmetry import Symmetry
 
 P = TypeVar("P", bound="Problem")
 
 #: A form is right when its signature is, and its distance to the truth (M18) is at most this.
 NEAR = 0.1
+#: A direction is right within this angle, in the frame.
+DEGREES = 5.0
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,26 @@ def against_truth(found: Discovery, truth: QuadraticForm, x: Tensor) -> Row:
         entries = np.triu_indices(len(A))
         row["covered"] = float(((low <= A) & (high >= A))[entries].mean())
     return row
+
+
+def wider_right(claimed: Symmetry, task: Any) -> bool:
+    """Whether a direction or an origin tells what breaks the law."""
+    if claimed.forms == () or claimed.special or claimed.spaces:
+        return False
+    L = torch.linalg.inv(Frame.of(task.x).W)
+    A, B = (L.mT @ form.matrix @ L for form in (claimed.form, task.form))
+    A, B = A / A.norm(), B / B.norm()
+    if claimed.origin is not None:
+        return not len(claimed.directions) and min(float((A - B).norm()), float((A + B).norm())) <= NEAR
+    if task.along is None or len(claimed.directions) != 1:
+        return False
+    s = torch.nn.functional.normalize(L.mT @ task.along, dim=0)
+    told = torch.nn.functional.normalize(L.mT @ claimed.form.matrix @ claimed.directions[0], dim=0)
+    degrees = float(torch.rad2deg(torch.arccos((s @ told).abs().clamp(max=1.0))))
+    # of A only what is not a multiple of ssᵀ (M16): what is left of it beside the span of B and ssᵀ
+    basis = torch.linalg.qr(torch.stack([B.flatten(), torch.outer(s, s).flatten()], 1)).Q
+    a = A.flatten()
+    return degrees <= DEGREES and float((a - basis @ (basis.mT @ a)).norm()) <= NEAR
 
 
 def frame(rows: Sequence[Row], columns: Iterable[str]) -> pd.DataFrame:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from gortho.studies.experiments.problems import Problem, frame, series, write
 from gortho.studies.experiments.rows import Row
+from gortho.studies.experiments.tables import number
 from gortho.studies.tasks.random_laws import random_problem, random_task
 
 #: Problems of each kind.
@@ -82,8 +83,8 @@ def summary(g: pd.DataFrame) -> pd.Series:
             "problems": len(g),
             "FOUND, signature right": f"{g.right.mean():.0%}",
             "FOUND, signature wrong": int(((g.verdict == "FOUND") & ~g.right).sum()),
-            "median d_PA": f"{g.d_PA.median():.4f}",
-            "largest d_PA": f"{g.d_PA.max():.3f}",
+            "median d_PA": number(g.d_PA.median()),
+            "largest d_PA": number(g.d_PA.max()),
             "median seconds": f"{g.seconds.median():.0f}",
             "longest": f"{g.seconds.max():.0f}",
         }

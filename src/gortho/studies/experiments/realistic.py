@@ -12,7 +12,16 @@ import pandas as pd
 
 from gortho.discovery import Verdict
 from gortho.forms import Signature
-from gortho.studies.experiments.problems import NEAR, Problem, against_truth, frame, series, write
+from gortho.studies.experiments.judging import reliability
+from gortho.studies.experiments.problems import (
+    NEAR,
+    Problem,
+    against_truth,
+    frame,
+    series,
+    wider_right,
+    write,
+)
 from gortho.studies.experiments.rows import Row
 from gortho.studies.tasks.law_families import LAWS
 from gortho.studies.tasks.realistic import formless_problem, formless_realistic, problem, realistic
@@ -60,6 +69,9 @@ class Realistic(Problem):
         row |= {"reason": found.reason, "facts": found.provenance.facts()}
         if found.candidate is not None:
             row["candidate"] = found.candidate.group_name
+            if found.wider is not None:
+                row["wider"] = str(found.wider.symmetry)
+                row["wider right"] = wider_right(found.wider.symmetry, task)
             row |= against_truth(found, task.form, task.x) if self.of == "form" else {}
         return row
 
@@ -73,7 +85,8 @@ def jobs(first: int, count: int, quick: bool) -> list[Realistic]:
 
 def judged(rows: Sequence[Row]) -> pd.DataFrame:
     """The rows with what follows from them: names for the tables, and what each verdict is worth."""
-    table = frame(rows, ("signature", "distance", "d_PA", "covered", "seconds"))
+    columns = ("signature", "distance", "d_PA", "covered", "seconds", "kind", "confidence", "wider right")
+    table = frame(rows, columns)
     known = table.verdict.isin([verdict.name for verdict in Verdict])
     near = (table.signature.astype(str) == "True") & (table.distance <= NEAR)
     right, honest = near & (table.verdict == "FOUND"), table.verdict == "UNDERDETERMINED"
@@ -128,7 +141,30 @@ def tables(rows: Sequence[Row]) -> list[tuple[str, pd.DataFrame]]:
             counts = none.groupby([key, "seeds", "verdict"]).size().unstack(fill_value=0).reset_index()
             title = f"No form, by {key}: FOUND in {(none.verdict == 'FOUND').sum()} of {len(none)} data sets"
             found.append((title, counts))
+        found.append(("No form, but FOUND", _claimed(none)))
+    found.append(
+        ("Confidence and how often it is right (FOUND and NONE together)", reliability(_answers(table)))
+    )
     return found
+
+
+def _directed(none: pd.DataFrame) -> pd.Series:
+    """Which near misses are told with the direction that breaks them."""
+    return (none.kind == "direction") & (none["wider right"].astype(str) == "True")
+
+
+def _claimed(none: pd.DataFrame) -> pd.DataFrame:
+    """Near misses that are FOUND, the surest first; with the direction that breaks it the answer is right."""
+    g = none[none.verdict == "FOUND"].sort_values("confidence", ascending=False)
+    columns = {name: g[name] for name in ("seed", "kind", "inputs", "law", "confidence")}
+    return pd.DataFrame(columns | {"right, by a direction": _directed(g).map({True: "yes", False: "no"})})
+
+
+def _answers(table: pd.DataFrame) -> pd.DataFrame:
+    """Answers with what they are worth: of near misses NONE is right, and a direction that breaks them."""
+    none = table.of == "none"
+    right = table.right.where(~none, (table.verdict == "NONE") | _directed(table))
+    return table.assign(right=right)[table.verdict.isin(["FOUND", "NONE"])]
 
 
 def page(rows: Sequence[Row], out: Path, command: str) -> None:

@@ -42,7 +42,7 @@ def _mark(values: list[float], bound: float) -> str:
 def _refusal(rows: Sequence[Row]) -> str:
     verdicts = [row["notes"].get("verdict") for row in rows]
     if not rows:
-        return "not run"
+        return "no: has no such answer (not run)"
     if None in verdicts:
         return "no: names generators all the same"
     right = sum(v != "FOUND" for v in verdicts)

@@ -38,6 +38,8 @@ NOT_IN_CSV = {
     "facts",
     "stages",
 }
+#: Deviations below this share of the mean are rounding.
+ROUNDING = 1e-12
 #: More seeds in a row than this are told by the first and the last.
 FEW_SEEDS = 9
 
@@ -45,12 +47,12 @@ FEW_SEEDS = 9
 def number(value: float) -> str:
     """Two digits, readable at every size.
 
-    >>> [number(v) for v in (0.00012, 0.034, 0.9962, 0.99996, 7.49, 132.0, 48211.0)]
-    ['1.2e-04', '0.034', '0.996', '1 - 4e-05', '7.5', '132', '48,211']
+    >>> [number(v) for v in (0.00012, 0.034, 0.945, 0.9962, 0.99996, 7.49, 132.0, 48211.0)]
+    ['1.2e-04', '0.034', '0.94', '0.996', '1 - 4e-05', '7.5', '132', '48,211']
     """
     if value == 0:
         return "0"
-    if 0.9 < value < 1:
+    if 0.99 < value < 1:
         return f"{value:.3f}" if value < 0.999 else f"1 - {1 - value:.0e}"
     if abs(value) < 0.01:
         return f"{value:.1e}"
@@ -68,9 +70,9 @@ def spread(values: Sequence[float]) -> str:
     if not values:
         return "–"
     mean = number(statistics.mean(values))
-    if len(values) == 1 or len(set(values)) == 1:
+    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    if deviation <= ROUNDING * abs(statistics.mean(values)):
         return mean
-    deviation = statistics.stdev(values)
     return f"{mean} ± {deviation:.0e}" if deviation < 0.01 else f"{mean} ± {number(deviation)}"
 
 

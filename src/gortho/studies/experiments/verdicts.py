@@ -13,21 +13,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from gortho.samples.frame import Frame
 from gortho.stored import stored
 from gortho.studies.experiments import judging
-from gortho.studies.experiments.problems import NEAR, Problem, against_truth, frame, series, write
+from gortho.studies.experiments.problems import (
+    DEGREES,
+    NEAR,
+    Problem,
+    against_truth,
+    frame,
+    series,
+    wider_right,
+    write,
+)
 from gortho.studies.experiments.rows import Row
 from gortho.studies.tasks.classes import class_problem, random_classes
 from gortho.studies.tasks.random_laws import random_problem, random_task
 from gortho.studies.tasks.realistic import formless_problem, formless_realistic, problem, realistic
 from gortho.studies.tasks.violated import violated, violated_problem
-from gortho.symmetry import Symmetry
 
-#: A direction is right within this angle, in the frame.
-DEGREES = 5.0
 #: Kinds of problems, and how many of each.
 KINDS = {
     "realistic": 160, "near miss": 80, "broken": 120, "random": 54, "singular": 12, "formless": 48, "classes": 42
@@ -97,26 +101,6 @@ class Judged(Problem):
             row |= against_truth(found, task.form, task.x)
             row["near"] = row["signature"] and row["distance"] <= NEAR
         return row
-
-
-def wider_right(claimed: Symmetry, task: Any) -> bool:
-    """Whether a direction or an origin tells what breaks the law."""
-    if claimed.forms == () or claimed.special or claimed.spaces:
-        return False
-    L = torch.linalg.inv(Frame.of(task.x).W)
-    A, B = (L.mT @ form.matrix @ L for form in (claimed.form, task.form))
-    A, B = A / A.norm(), B / B.norm()
-    if claimed.origin is not None:
-        return not len(claimed.directions) and min(float((A - B).norm()), float((A + B).norm())) <= NEAR
-    if task.along is None or len(claimed.directions) != 1:
-        return False
-    s = torch.nn.functional.normalize(L.mT @ task.along, dim=0)
-    told = torch.nn.functional.normalize(L.mT @ claimed.form.matrix @ claimed.directions[0], dim=0)
-    degrees = float(torch.rad2deg(torch.arccos((s @ told).abs().clamp(max=1.0))))
-    # of A only what is not a multiple of ssᵀ (M16): what is left of it beside the span of B and ssᵀ
-    basis = torch.linalg.qr(torch.stack([B.flatten(), torch.outer(s, s).flatten()], 1)).Q
-    a = A.flatten()
-    return degrees <= DEGREES and float((a - basis @ (basis.mT @ a)).norm()) <= NEAR
 
 
 def jobs(first: int, count: int, quick: bool) -> list[Judged]:
