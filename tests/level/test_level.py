@@ -234,6 +234,16 @@ def test_points_off_any_quadric_are_refused(kind, n):
         _ = found.calibration
 
 
+@pytest.mark.parametrize("given", ["twice", "rounded"])
+def test_points_that_coincide_are_no_structure(given):
+    rng = np.random.default_rng(0)
+    turns = rng.uniform(0, 2 * np.pi, 3_000 if given == "rounded" else 300)
+    x = np.stack([3 + 2 * np.cos(turns), np.sin(turns)], 1) + 0.1 * rng.normal(size=(len(turns), 2))
+    found = level_form(x.round(1) if given == "rounded" else np.repeat(x, 2, 0))
+    assert found.verdict is Verdict.FOUND and found.kind == "ellipse"
+    assert not found.evidence.structured
+
+
 @pytest.mark.parametrize("N", [25, *(pytest.param(N, marks=pytest.mark.slow) for N in (20, 40))])
 def test_few_points_without_a_quadric_are_not_given_one(N):
     for seed in range(4):

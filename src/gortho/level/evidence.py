@@ -29,6 +29,8 @@ MOST = 0.95
 POINTS_FOR_EACH = 3
 #: Neighbours lie on the same side when chance makes them so with a smaller probability than this.
 ALIKE = 0.01
+#: Points that agree to so many decimals, in units of their spread, are one.
+SAME = 9
 #: Points do not lie on a quadric that more than this share of them is far away from.
 MAX_OUTLIERS = 0.25
 #: A centre is not pinned down when its standard error is above this, in units of the points' spread.
@@ -93,6 +95,9 @@ def neighbours_alike(z: np.ndarray, r: np.ndarray) -> tuple[float, float]:
     >>> neighbours_alike(z, np.sin(z[:, 0]))[1] < 1e-6 < neighbours_alike(z, z[::-1, 0])[1]
     True
     """
+    # A point that is given twice, or rounded to another, is its own nearest neighbour.
+    _, once = np.unique(z.round(SAME), axis=0, return_index=True)
+    z, r = z[once], r[once]
     other = cKDTree(z).query(z, k=2)[1][:, 1]
     mutual = float((other[other] == np.arange(len(z))).mean())
     products, squares = r * r[other], float(np.square(r).mean())
