@@ -49,6 +49,11 @@ def test_few_samples_of_a_smooth_law_tell_form_and_law(found):
     assert float(error / test.y.var()) < 1e-20
 
 
+def test_the_evidence_has_the_share_of_the_predictor_that_is_returned(found):
+    _, answer = found
+    assert answer.evidence.own_unexplained == pytest.approx(answer.peers[0].relative_mse, rel=1e-6)
+
+
 def test_its_predictor_is_equivariant_and_can_be_saved(found, tmp_path):
     test, answer = found
     few = test.x[:50]
