@@ -184,6 +184,7 @@ def test_errors_of_columns_of_any_size():
     z = surface(2, 0, 60, np.random.default_rng(6))
     given = [level_form(z, x_error=[size, 2 * size]).candidate for size in (1.0, 2.0**-600, 2.0**600)]
     assert given[0] == given[1] == given[2]
+    assert level_form(z, x_error=[[1.0], [2.0]]).candidate == given[0]  # a column of them
 
 
 @pytest.mark.slow
