@@ -132,6 +132,27 @@ def test_a_cylinder_has_a_zero_direction():
     assert "cylinder" in found.kind and found.calibration.matrix.shape == (3, 3)
 
 
+@pytest.mark.parametrize(
+    ("diagonal", "level", "kind"),
+    [
+        ([1, 2], 1, "ellipse"),
+        ([1, -2], 1, "hyperbola"),
+        ([1, -2], 0, "pair of crossing lines"),
+        ([1, 0], 1, "pair of parallel lines"),
+        ([1, 2, 3], 1, "ellipsoid"),
+        ([1, 2, -3], 0, "cone"),
+        ([1, 2, 0], 1, "cylinder over an ellipse"),
+        ([1, -2, 0], 1, "cylinder over a hyperbola"),
+        ([1, -2, 0], 0, "pair of crossing planes"),
+        ([1, 0, 0], 1, "pair of parallel planes"),
+        ([1, 2, -3, 0], 1, "cylinder over a hyperboloid"),
+    ],
+)
+def test_what_quadrics_are_called(diagonal, level, kind):
+    form = QuadraticForm(np.diag(np.array(diagonal, float)))
+    assert LevelForm(Verdict.FOUND, "", "", form.names, candidate=form, level=float(level)).kind == kind
+
+
 # How well
 
 
