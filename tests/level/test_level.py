@@ -266,6 +266,13 @@ def test_points_that_coincide_are_no_structure(given):
     assert not found.evidence.structured
 
 
+def test_repeated_rows_do_not_make_errors_smaller():
+    x = surface(2, 0, 200, np.random.default_rng(7))
+    x = x + 0.02 * np.random.default_rng(8).normal(size=x.shape)
+    once, often = level_form(x), level_form(np.repeat(x, 4, 0))
+    assert 0.8 < np.linalg.norm(often.entry_errors) / np.linalg.norm(once.entry_errors) < 1.25
+
+
 @pytest.mark.parametrize("N", [25, *(pytest.param(N, marks=pytest.mark.slow) for N in (20, 40))])
 def test_few_points_without_a_quadric_are_not_given_one(N):
     for seed in range(4):

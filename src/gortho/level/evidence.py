@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 from scipy.stats import norm
 
 from gortho.discovery.verdict import MAX_SPREAD, MAX_UNEXPLAINED, ZERO_ERRORS, Verdict, percent
-from gortho.level.fit import robust
+from gortho.level.fit import first_alike, robust
 
 #: Structure counts when it is more than this share of the points' variance: below, it is the fit's own imperfection.
 STRUCTURE_SHARE = 5e-3
@@ -29,8 +29,6 @@ MOST = 0.95
 POINTS_FOR_EACH = 3
 #: Neighbours lie on the same side when chance makes them so with a smaller probability than this.
 ALIKE = 0.01
-#: Points that agree to so many decimals, in units of their spread, are one.
-SAME = 9
 #: Points do not lie on a quadric that more than this share of them is far away from.
 MAX_OUTLIERS = 0.25
 #: A centre is not pinned down when its standard error is above this, in units of the points' spread.
@@ -96,7 +94,7 @@ def neighbours_alike(z: np.ndarray, r: np.ndarray) -> tuple[float, float]:
     True
     """
     # A point that is given twice, or rounded to another, is its own nearest neighbour.
-    _, once = np.unique(z.round(SAME), axis=0, return_index=True)
+    once = np.unique(first_alike(z))
     z, r = z[once], r[once]
     other = cKDTree(z).query(z, k=2)[1][:, 1]
     mutual = float((other[other] == np.arange(len(z))).mean())
