@@ -193,6 +193,9 @@ def test_bad_input_is_named_with_the_fix():
             keeps(*arguments)
     with pytest.raises(ValueError, match="2 names"):
         keeps(lambda x: x[:, 0], X, names=["a", "b"])
+    single = torch.nn.Linear(3, 1)
+    with pytest.raises(ValueError, match=r"give model.double\(\)"):
+        keeps(lambda x: single(x)[:, 0], X.float())
 
 
 @pytest.mark.parametrize("N", [1, 5, 28])

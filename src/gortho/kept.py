@@ -180,6 +180,8 @@ def _values(f: Callable[[Tensor], Tensor], x: Tensor, rep: Rep, expected: tuple[
     try:
         y = f(x.clone().requires_grad_())
     except RuntimeError as error:
+        if "Double" in str(error):  # and Float, that of its weights
+            raise ValueError(f"the law is evaluated in float64: give model.double() ({error})") from None
         if "requires grad" not in str(error):
             raise
         raise ValueError(f"{NO_TORCH} ({error})") from None

@@ -85,6 +85,12 @@ def test_spectral_form_reads_a_trained_model_and_knows_when_there_is_none():
     assert none.residual > 2 * solution.residual and none.gap < 3 < solution.gap
 
 
+@pytest.mark.parametrize("samples", [1, 2])
+def test_spectral_form_says_where_samples_are_too_few_for_one_form(samples):
+    found = spectral_form(lambda x: (x[:, 0] ** 2 - x[:, 1:].square().sum(1)).sin(), normal(samples, 3))
+    assert found.gap == 1.0 and len(found.singular_values) == 6
+
+
 def test_spectral_form_refuses_what_it_cannot_differentiate():
     with pytest.raises(TypeError, match="differentiable"):
         spectral_form(lambda x: torch.zeros(len(x)), normal(10, 2))

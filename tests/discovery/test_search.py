@@ -4,6 +4,7 @@ import dataclasses
 import math
 import re
 
+import numpy as np
 import pytest
 import torch
 from helpers import NAMES, normal
@@ -860,3 +861,12 @@ def test_vectors_that_are_zero_or_equal_do_not_end_the_search(points):
     x[7] = 0.0 if points == 1 else x[7, :1]
     starts = cone_starts(Samples(x, (x[:, 0] - x[:, 1:].sum(1)).norm(dim=1, keepdim=True)))
     assert starts and all(bool(start.A.isfinite().all()) for start in starts)
+
+
+def test_null_vectors_whose_sizes_span_decades_do_not_end_the_search():
+    """A form that vanishes on all samples leaves their moments singular, to the rounding of the largest of them."""
+    rng = np.random.default_rng(1)
+    p = rng.normal(size=(10_000, 2, 3)) * np.exp(2 * rng.normal(size=(10_000, 2, 1)))
+    x = torch.tensor(np.concatenate([np.linalg.norm(p, axis=2, keepdims=True), p], 2))
+    samples = Samples(x, (x[:, 0, 0] * x[:, 1, 0] - (x[:, 0, 1:] * x[:, 1, 1:]).sum(1)).log())
+    assert cone_starts(samples.in_frame(Frame.of(x)))

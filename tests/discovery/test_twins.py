@@ -7,13 +7,13 @@ import pytest
 import torch
 
 import gortho
-from gortho import Samples, Settings, Verdict
+from gortho import QuadraticForm, Samples, Settings, Verdict
 from gortho.discovery import norms
 from gortho.discovery.defect import Defect, Noise, contradicted, defect, noise_of
 from gortho.discovery.models import Invariants, Measured, coordinates, measure, squared_errors
 from gortho.discovery.norms import OtherNorm, changes
-from gortho.discovery.predictor import Parts
-from gortho.discovery.twins import best_of_both, model_of
+from gortho.discovery.predictor import Parts, linear_predictor, mean_error
+from gortho.discovery.twins import best_of_both, model_of, with_predictor
 from gortho.groups import random_generator
 from gortho.objectives.learners import KernelRidge, Table, boosted_trees, polynomial
 from gortho.reps import as_rep
@@ -279,6 +279,18 @@ def test_few_samples_do_not_choose_the_models():
     assert (
         best_of_both(models[0], models, models[:1], models[0], None, parts, True, None).twin.name == "rough"
     )
+
+
+def test_the_share_that_a_later_predictor_leaves_is_its_own():
+    x = torch.randn(200, 1, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    samples = Samples(x, x.square().sum((1, 2)))
+    parts = Parts(samples, samples, samples)
+    before = model_of("equivariant", parts, [0 * samples.y] * 2)
+    c = best_of_both(before, [before], [before], before, None, parts, True, None)
+    later = linear_predictor(QuadraticForm.euclidean(2), samples, 0)
+    c = with_predictor(c, later, parts)
+    assert c.own_unexplained == pytest.approx(mean_error(later.network, samples) / samples.variance)
+    assert c.own_unexplained < 1e-3 < c.direct_unexplained
 
 
 def test_what_corrects_a_predictor_that_fails_does_not_stand_for_free_models():

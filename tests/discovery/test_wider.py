@@ -27,7 +27,7 @@ from gortho.discovery.wider.search import first_look
 from gortho.discovery.wider.several import posed_by_space
 from gortho.discovery.wider.skew import correlated, hermitian, hermitian_starts
 from gortho.discovery.wider.starts import _correlated_origins, starts_for
-from gortho.discovery.wider.widen import NO_TIME, _about_zero, _rounds, cut_short, wanted
+from gortho.discovery.wider.widen import NO_TIME, Court, _about_zero, _rounds, cut_short, wanted
 from gortho.reps import as_rep
 from gortho.samples.called import Labels
 from gortho.samples.door import enter
@@ -809,3 +809,16 @@ def test_a_direction_is_found_beside_an_origin_far_away():
     found = gortho.discover(x, y + 0.01 * y.std() * rng.normal(size=1000), settings=SMALL)
     assert found.verdict is Verdict.FOUND and found.origin is None
     assert abs(found.directions[0] @ b) > 0.999
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_samples_of_one_bundle_are_one_where_a_symmetry_is_to_be_beyond_doubt(alike):
+    """Of six trajectories four are better by chance; one that is better in each of many is so beyond doubt."""
+    bundles = torch.arange(600) // (10 if alike else 100)
+    size = torch.tensor([0.5, 0.5, 0.5, 0.5, 1.2, 1.2], dtype=torch.float64)[bundles % 6]
+    held = Samples(normal(600, 1, 3), torch.zeros(600, dtype=torch.float64), bundles=bundles)
+    plain, trial = (
+        SimpleNamespace(twin=SimpleNamespace(held_out=errors)) for errors in (torch.ones_like(size), size)
+    )
+    court = Court(SimpleNamespace(plain=plain), SimpleNamespace(held_out=held))
+    assert court.beats(SimpleNamespace(comparison=trial)) == alike

@@ -1,5 +1,7 @@
 """Where a direction leaves the form open, the one is shown that makes the formula plain, and without error bars."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from helpers import normal
 
 from gortho import QuadraticForm, Symmetry
 from gortho.discovery.wider.answer import in_pencil, without_open
-from gortho.formulas import Problem
+from gortho.formulas import Problem, pencil
 from gortho.formulas.pencil import EVEN, SHORT, even, moved, plainest
 from gortho.samples import Samples
 from gortho.samples.called import Labels
@@ -47,6 +49,21 @@ def test_other_units_have_the_form_with_the_shortest_formula():
     found = plainest(fall(A, 0.5))
     assert found.convention == SHORT and len(found.formula.terms) == 2
     assert found.symmetry.form.cosine(QuadraticForm(A)) > 0.99999
+
+
+def test_the_forms_of_refits_move_along_with_the_form(monkeypatch):
+    """Those of another one would tell other errors of the coefficients."""
+    problem, seen = fall(torch.diag(torch.tensor([1.0, 4.0, 0.2], dtype=torch.float64)), 0.5), []
+
+    def watched(problem):
+        seen.append((problem.symmetry, *problem.spread))
+        return formula_of(problem)
+
+    formula_of = pencil.short_formula
+    monkeypatch.setattr(pencil, "short_formula", watched)
+    found = plainest(replace(problem, spread=[problem.symmetry] * 2))
+    assert found.convention == SHORT and len(seen) == 3
+    assert all(other == symmetry for symmetry, *spread in seen for other in spread)
 
 
 def test_without_a_direction_nothing_is_open():

@@ -132,6 +132,27 @@ def test_a_cylinder_has_a_zero_direction():
     assert "cylinder" in found.kind and found.calibration.matrix.shape == (3, 3)
 
 
+@pytest.mark.parametrize(
+    ("diagonal", "level", "kind"),
+    [
+        ([1, 2], 1, "ellipse"),
+        ([1, -2], 1, "hyperbola"),
+        ([1, -2], 0, "pair of crossing lines"),
+        ([1, 0], 1, "pair of parallel lines"),
+        ([1, 2, 3], 1, "ellipsoid"),
+        ([1, 2, -3], 0, "cone"),
+        ([1, 2, 0], 1, "cylinder over an ellipse"),
+        ([1, -2, 0], 1, "cylinder over a hyperbola"),
+        ([1, -2, 0], 0, "pair of crossing planes"),
+        ([1, 0, 0], 1, "pair of parallel planes"),
+        ([1, 2, -3, 0], 1, "cylinder over a hyperboloid"),
+    ],
+)
+def test_what_quadrics_are_called(diagonal, level, kind):
+    form = QuadraticForm(np.diag(np.array(diagonal, float)))
+    assert LevelForm(Verdict.FOUND, "", "", form.names, candidate=form, level=float(level)).kind == kind
+
+
 # How well
 
 
@@ -184,6 +205,7 @@ def test_errors_of_columns_of_any_size():
     z = surface(2, 0, 60, np.random.default_rng(6))
     given = [level_form(z, x_error=[size, 2 * size]).candidate for size in (1.0, 2.0**-600, 2.0**600)]
     assert given[0] == given[1] == given[2]
+    assert level_form(z, x_error=[[1.0], [2.0]]).candidate == given[0]  # a column of them
 
 
 @pytest.mark.slow
@@ -232,6 +254,23 @@ def test_points_off_any_quadric_are_refused(kind, n):
     assert found.verdict is Verdict.NONE and found.form is None and found.candidate is not None
     with pytest.raises(ValueError, match="no calibration: the verdict is NONE"):
         _ = found.calibration
+
+
+@pytest.mark.parametrize("given", ["twice", "rounded"])
+def test_points_that_coincide_are_no_structure(given):
+    rng = np.random.default_rng(0)
+    turns = rng.uniform(0, 2 * np.pi, 3_000 if given == "rounded" else 300)
+    x = np.stack([3 + 2 * np.cos(turns), np.sin(turns)], 1) + 0.1 * rng.normal(size=(len(turns), 2))
+    found = level_form(x.round(1) if given == "rounded" else np.repeat(x, 2, 0))
+    assert found.verdict is Verdict.FOUND and found.kind == "ellipse"
+    assert not found.evidence.structured
+
+
+def test_repeated_rows_do_not_make_errors_smaller():
+    x = surface(2, 0, 200, np.random.default_rng(7))
+    x = x + 0.02 * np.random.default_rng(8).normal(size=x.shape)
+    once, often = level_form(x), level_form(np.repeat(x, 4, 0))
+    assert 0.8 < np.linalg.norm(often.entry_errors) / np.linalg.norm(once.entry_errors) < 1.25
 
 
 @pytest.mark.parametrize("N", [25, *(pytest.param(N, marks=pytest.mark.slow) for N in (20, 40))])

@@ -64,8 +64,12 @@ def squared_errors(prediction: Tensor, samples: Samples) -> np.ndarray:
     return ABSOLUTE.losses(prediction, samples)
 
 
-def paired_p(better: np.ndarray, worse: np.ndarray) -> float:
-    """One-sided p of a paired t-test that the first errors are smaller than the second, on the same samples."""
+def paired_p(better: np.ndarray, worse: np.ndarray, bundles: Tensor | None = None) -> float:
+    """One-sided p of a paired t-test that the first errors are smaller than the second, on the same samples.
+
+    Samples of one bundle count as one.
+    """
+    better, worse = by_bundle(better, bundles), by_bundle(worse, bundles)
     if np.array_equal(better, worse):
         return 1.0
     # Squared errors have heavy tails: compare their square roots, which a few outliers cannot rule.

@@ -299,8 +299,8 @@ def mean_error(net: EquivariantNet, samples: Samples) -> float:
 
 def no_worse(simple: EquivariantNet, net: EquivariantNet, held: Samples) -> bool:
     """Whether the network is not clearly better than the simple one, on the same validation samples."""
-    errors = [squared_errors(predict(n, *held.inputs), held) for n in (net, simple)]
-    return paired_p(*errors) > CLEARLY
+    better, worse = (squared_errors(predict(n, *held.inputs), held) for n in (net, simple))
+    return paired_p(better, worse) > CLEARLY
 
 
 def committee(

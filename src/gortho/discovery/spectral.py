@@ -157,7 +157,7 @@ def spectral_form(
     tiny = torch.finfo(torch.float64).eps * float(sigma[-1]) if float(sigma[-1]) > 0 else 1.0
     return SpectralForm(
         QuadraticForm(A, names),
-        gap=float(sigma[1] / sigma[0].clamp_min(tiny)) if len(sigma) > 1 else 1.0,
+        gap=float(sigma[1].clamp_min(tiny) / sigma[0].clamp_min(tiny)) if len(sigma) > 1 else 1.0,
         residual=float(sigma[0]) / size if size > 0 else 1.0,
         singular_values=(sigma / sigma[-1].clamp_min(tiny)).numpy(),
     )
@@ -168,7 +168,9 @@ def _best_form(law: Tensor, n: int) -> tuple[Tensor, Tensor]:
 
     It is adj(B) ∝ B⁻¹, finite for singular B too (which says that A is singular).
     """
-    _, sigma, V = torch.linalg.svd(torch.linalg.qr(law, mode="r")[1], full_matrices=False)
+    _, sigma, V = torch.linalg.svd(torch.linalg.qr(law, mode="r")[1])
+    # Fewer rows than unknowns leave the others open.
+    sigma = torch.cat([sigma, sigma.new_zeros(len(V) - len(sigma))])
     values, Q = torch.linalg.eigh(torch.einsum("k,kab->ab", V[-1], symmetric_basis(n)))
     others = torch.stack([torch.cat([values[:i], values[i + 1 :]]).prod() for i in range(len(values))])
     return Q * others @ Q.T, sigma.flip(0)

@@ -114,7 +114,9 @@ def quadratic_monomials(v: Tensor) -> Tensor:
 
 def vanishing(m: Tensor, rows: Tensor, n: int) -> tuple[float, Tensor]:
     """The form that is smallest on these rows of monomials, as a share of its size on all, and this share."""
-    root = torch.linalg.cholesky(m.mT @ m / len(m) + 1e-12 * torch.eye(m.shape[1], dtype=m.dtype))
+    S = m.mT @ m / len(m)
+    # Of null vectors one form vanishes everywhere: beside the largest moment, which a few samples may make.
+    root = torch.linalg.cholesky(S + 1e-12 * S.diagonal().max() * torch.eye(len(S), dtype=m.dtype))
     near = torch.linalg.solve_triangular(root, m[rows].mT, upper=False).mT  # of unit moments over all samples
     weights = torch.ones(len(near), dtype=m.dtype)
     for _ in range(VANISHING_STEPS):

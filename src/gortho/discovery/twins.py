@@ -168,7 +168,9 @@ def _networks(
 def with_predictor(c: Comparison, fitted: Fitted, parts: Parts) -> Comparison:
     """The same comparison, with the errors of a predictor that came after it in those of the first one's place."""
     values = [predict(fitted.network, *s.inputs).double() for s in parts[1:]]
-    return replace(c, own=model_of("equivariant", parts, values, fitted.network))
+    own = model_of("equivariant", parts, values, fitted.network)
+    left = float(ABSOLUTE.losses(own.held_out, parts.held_out).mean())
+    return replace(c, own=own, own_unexplained=left / ABSOLUTE.chance(parts)[1])
 
 
 def side_of(

@@ -6,6 +6,7 @@ coordinates as equally as t allows, unless another t makes the formula shorter.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,11 +34,15 @@ SHORT = "with the shortest formula"
 
 @dataclass(frozen=True, eq=False)
 class Plainest:
-    """A formula, the symmetry that it is written with, and how that was chosen; "" where it is as it was."""
+    """A formula, the symmetry that it is written with, and how that was chosen; "" where it is as it was.
+
+    ``spread`` are the symmetries that would do as well, moved along with that one.
+    """
 
     formula: Formula | None
     symmetry: Symmetry
     convention: str = ""
+    spread: Sequence[Symmetry] = ()
 
 
 def moved(symmetry: Symmetry, t: float) -> Symmetry:
@@ -73,13 +78,15 @@ def plainest(problem: Problem) -> Plainest:
     law = None if first is None else first.formula
     if first is not None and law is not None and law.holds and not any(_square(law, t) for t in law.terms):
         return first  # no other form can make it shorter
-    found = [*([] if first is None else [first]), Plainest(short_formula(problem), given)]
+    found = [] if first is None else [first]
+    found.append(Plainest(short_formula(problem), given, spread=problem.spread))
     best = min(found, key=_length)
     if best.formula is None:
         return best
     terms = [term for term in best.formula.terms if not _square(best.formula, term)]
     t = _fitted(problem, best.symmetry, terms)
-    if t is not None and (third := _tried(replace(problem, symmetry=best.symmetry), t, SHORT)) is not None:
+    there = replace(problem, symmetry=best.symmetry, spread=best.spread)
+    if t is not None and (third := _tried(there, t, SHORT)) is not None:
         best = min(best, third, key=_length)
     return best
 
@@ -95,7 +102,7 @@ def _tried(problem: Problem, t: float, convention: str) -> Plainest | None:
         return None
     spread = [moved(other, t) for other in problem.spread]
     formula = short_formula(replace(problem, symmetry=symmetry, spread=spread))
-    return Plainest(formula, symmetry, convention)
+    return Plainest(formula, symmetry, convention, spread)
 
 
 def _length(found: Plainest) -> tuple[bool, int]:

@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 from scipy.stats import norm
 
 from gortho.discovery.verdict import MAX_SPREAD, MAX_UNEXPLAINED, ZERO_ERRORS, Verdict, percent
-from gortho.level.fit import robust
+from gortho.level.fit import first_alike, robust
 
 #: Structure counts when it is more than this share of the points' variance: below, it is the fit's own imperfection.
 STRUCTURE_SHARE = 5e-3
@@ -93,6 +93,9 @@ def neighbours_alike(z: np.ndarray, r: np.ndarray) -> tuple[float, float]:
     >>> neighbours_alike(z, np.sin(z[:, 0]))[1] < 1e-6 < neighbours_alike(z, z[::-1, 0])[1]
     True
     """
+    # A point that is given twice, or rounded to another, is its own nearest neighbour.
+    once = np.unique(first_alike(z))
+    z, r = z[once], r[once]
     other = cKDTree(z).query(z, k=2)[1][:, 1]
     mutual = float((other[other] == np.arange(len(z))).mean())
     products, squares = r * r[other], float(np.square(r).mean())

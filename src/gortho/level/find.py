@@ -103,7 +103,7 @@ def _times(found: LevelForm, unit: float) -> LevelForm:
 def _column_errors(x_error: Any, n: int) -> np.ndarray | None:
     if x_error is None:
         return None
-    errors = as_float64(np.atleast_1d(x_error), "x_error")
+    errors = as_float64(np.atleast_1d(x_error), "x_error").ravel()
     if errors.size not in (1, n) or not (np.isfinite(errors).all() and (errors > 0).all()):
         raise DataError(f"x_error = {x_error}: give one number above zero, or one for each of {n} columns")
     unit = np.exp2(np.floor(np.log2(errors.max())))  # of their ratios alone squares stay in range

@@ -32,6 +32,8 @@ STEPS, CHANGE = 30, 1e-10
 SMALL = 1e-12
 #: The share of the points, those nearest to the quadric, by whose distances it is judged.
 MAJORITY = 0.75
+#: Points that agree to so many decimals, in units of their spread, are one.
+SAME = 9
 
 
 def unknowns(n: int) -> int:
@@ -267,23 +269,36 @@ def robust(z: np.ndarray, noise: np.ndarray, seed: int = 0) -> Fit:
     return refine(z, start.theta, noise, variance=start.variance)
 
 
+def first_alike(z: np.ndarray) -> np.ndarray:
+    """The number of the first point that is the same, for each point ``(N,)``.
+
+    >>> first_alike(np.array([[2.0, 0.0], [1.0, 0.0], [2.0, 0.0]]))
+    array([0, 1, 0])
+    """
+    _, first, place = np.unique(z.round(SAME), axis=0, return_index=True, return_inverse=True)
+    return np.asarray(first[place.ravel()])
+
+
 def resampled(
     z: np.ndarray, fit: Fit, noise: np.ndarray, count: int, seed: int = 0, cells: int | None = None
 ) -> list[Fit]:
     """Refits: each inlier at its foot on the quadric, moved by its own error, larger by its leverage, of random sign.
 
-    With ``cells``, neighbours have common signs: those nearest to the same one of so many points drawn at random.
+    Points that are the same, as of repeated rows, have a common sign. With ``cells`` neighbours have: those nearest to
+    the same one of so many points drawn at random.
     """
     rng = np.random.default_rng(seed)
     points = z[fit.inliers]
     quadric = Quadric.of(fit.theta, z.shape[1])
     foot = feet(points, quadric, noise)
     error = (points - foot) / np.clip(1 - fit.leverage[fit.inliers], 0.1, 1.0)[:, None]
-    everyone = np.ones(len(points), dtype=bool)
+    everyone, alike = np.ones(len(points), dtype=bool), first_alike(points)
     refits = []
     for _ in range(count):
-        sign = rng.choice([-1.0, 1.0], cells or len(points))
+        sign, group = rng.choice([-1.0, 1.0], cells or len(points)), alike
         if cells:
-            sign = sign[cKDTree(foot[rng.choice(len(foot), cells, replace=False)]).query(foot)[1]]
-        refits.append(refine(foot + sign[:, None] * error, fit.theta, noise, everyone, fit.variance, steps=6))
+            group = cKDTree(foot[rng.choice(len(foot), cells, replace=False)]).query(foot)[1]
+        refits.append(
+            refine(foot + sign[group][:, None] * error, fit.theta, noise, everyone, fit.variance, steps=6)
+        )
     return [replace(r, theta=r.theta * np.sign(r.theta @ fit.theta)) for r in refits]

@@ -90,16 +90,21 @@ class LevelForm:
 
     @property
     def kind(self) -> str:
-        """What the candidate is called: ellipsoid, hyperboloid, cone, cylinder."""
+        """What the candidate is called: ellipsoid, hyperboloid, cone, cylinder, pair of planes."""
         if self.candidate is None:
             return ""
         p, q, zero = self.candidate.signature
-        plane = self.candidate.n == 2
+        flats = "lines" if self.candidate.n == 2 else "planes"
+        plane = p + q == 2  # but for the directions of a cylinder
+        if p + q == 1:
+            return f"pair of parallel {flats}"
+        if plane and p == q and self.level == 0:
+            return f"pair of crossing {flats}"
         if p and q:
             name = "cone" if self.level == 0 else "hyperbola" if plane else "hyperboloid"
         else:
             name = "ellipse" if plane else "ellipsoid"
-        return name if not zero else "pair of parallel planes" if p + q == 1 else f"cylinder over {_an(name)}"
+        return f"cylinder over {_an(name)}" if zero else name
 
     @property
     def interval_factor(self) -> float:

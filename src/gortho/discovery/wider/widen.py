@@ -161,8 +161,9 @@ class Court:
         """Whether its best twin is better than the best one of O(A) alone, beyond doubt."""
         assert self.case.plain is not None
         twins = (trial.comparison.twin, self.case.plain.twin)
-        errors = [squared_errors(twin.held_out, self.parts.held_out) for twin in twins]
-        return paired_p(*errors) < SIGNIFICANCE
+        held = self.parts.held_out
+        better, worse = (squared_errors(twin.held_out, held) for twin in twins)
+        return paired_p(better, worse, held.bundles) < SIGNIFICANCE
 
     def tried(self, end: End) -> Trial:
         """Predictor, twins and refits of a claim, and the verdict; no refits where twins rule the claim out."""
