@@ -416,9 +416,16 @@ def test_arrays_of_scalars_keep_their_names(tmp_path):
     assert labels_of(data) == {"scalars": ["mass"], "y": "K", "vectors": ["v"]}
 
 
-@pytest.mark.parametrize("cell, hint", [("1.2D+00", "exponent of Fortran"), ("-1.15 m/s", "a unit behind")])
+@pytest.mark.parametrize(
+    "cell, hint",
+    [
+        ("1.2D+00", "exponent of Fortran"),
+        ("-1.15 m/s", "a unit behind"),
+        ("\u22121.5e\u22123", "minus sign is a dash"),
+    ],
+)
 def test_cells_that_are_nearly_numbers(tmp_path, cell, hint):
-    (tmp_path / "a.csv").write_text(f"a,b,y\n1,2,3\n4,{cell},6\n")
+    (tmp_path / "a.csv").write_text(f"a,b,y\n1,2,3\n4,{cell},6\n", encoding="utf-8")
     with pytest.raises(DataError, match=rf"line 3, column 'b'.*{hint}"):
         read(tmp_path / "a.csv")
 
