@@ -316,6 +316,13 @@ def test_trajectories_that_have_no_slope(change, message):
         derivatives(frame[["a", "b"]], frame["t"], frame["run"])
 
 
+def test_times_of_the_calendar_are_no_numbers():
+    frame = orbits()
+    for times in (pd.to_datetime(frame["t"], unit="s"), pd.to_timedelta(frame["t"], unit="s")):
+        with pytest.raises(DataError, match=r"t holds .* in row 0, not a real number: convert it"):
+            derivatives(frame[["a", "b"]], times, frame["run"])
+
+
 def test_slopes_from_a_file(tmp_path):
     frame = orbits()
     frame[["run", "t", "a", "b"]].to_csv(tmp_path / "a.csv", index=False)
