@@ -283,6 +283,7 @@ def test_a_classifier_takes_weights_and_scalars():
         ({"vector_dim": 2}, {}, "2 by vector_dim"),
         ({"form": "euclidean", "vector_dim": 4}, {"X": X.reshape(80, 6)}, "6 columns"),
         ({"form": "galilean"}, {}, "form = 'galilean'"),
+        ({"form": None}, {}, "form = None: choose 'learn'"),
         ({"effort": "none"}, {}, "effort = 'none'"),
         ({"output": "spinor"}, {}, "spinor"),
         ({"predictor": "nonsense"}, {}, "predictor = 'nonsense'"),

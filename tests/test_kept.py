@@ -215,3 +215,12 @@ def test_what_is_no_differentiable_function_is_refused():
             keeps(law, x)
     with pytest.raises(ValueError, match=r"not finite in [0-9]+ of 60 samples"):
         keeps(lambda z: z[:, 0].log(), x)
+
+
+def test_a_network_of_single_precision_is_asked_in_double():
+    torch.manual_seed(0)
+    net, x = gortho.EquivariantNet("O(1,2)"), torch.randn(200, 3)
+    gortho.fit(net, x, (x[:, 0] ** 2 - x[:, 1] ** 2 - x[:, 2] ** 2).sin(), epochs=5)
+    table = keeps(net, x)
+    assert table.algebra.count == 3 and table.symmetric.kept
+    assert net(x).dtype == torch.float32  # the network itself stays as it is

@@ -54,7 +54,9 @@ def as_tensor(value: Any, what: str, *, integers: bool = False) -> Tensor:
 
 
 def require_finite(tensor: Tensor, what: str, fix: str = "drop or repair these samples") -> None:
-    """Refuse NaN and infinity, with their number and the place of the first."""
+    """Refuse NaN and infinity, with their number and the place of the first; torch.func hides values."""
+    if torch._C._are_functorch_transforms_active():
+        return
     bad = ~torch.isfinite(tensor)
     if bool(bad.any()):
         where = tuple(int(i) for i in bad.nonzero()[0])

@@ -162,7 +162,7 @@ class Estimator(BaseEstimator):
         try:
             told = Symmetry.of(self.form)
         except ValueError as error:
-            if not isinstance(self.form, str):
+            if self.form is not None and not isinstance(self.form, str):
                 raise
             raise ValueError(
                 f"form = {self.form!r}: choose 'learn', 'euclidean' or 'minkowski', or give a form, a matrix, a "

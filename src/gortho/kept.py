@@ -9,6 +9,7 @@ shows what a law without a form preserves instead.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -129,7 +130,8 @@ def keeps(
     """What a law preserves: its Lie algebra, the forms, vectors and covectors that this preserves, its degree (M17).
 
     Args:
-        law: a differentiable torch function of batches ``X (N, n)`` or ``(N, p, n)``, or the targets y of X.
+        law: a differentiable torch function of batches ``X (N, n)`` or ``(N, p, n)``, or the targets y of X. It is
+            called in float64; a module is copied for that.
         X: points at which the law is evaluated; for a function, a few hundred are enough.
         output: how the values transform.
 
@@ -143,6 +145,8 @@ def keeps(
             f"{len(names)} names {list(names)} for {np.shape(X)[-1]} coordinates: give one for each"
         )
     if callable(law):
+        if isinstance(law, torch.nn.Module):  # the points are of float64, and slopes need it
+            law = copy.deepcopy(law).double().eval()
         infinitesimal, frame = _of_function(law, X, as_rep(output))
         unexplained = None
     else:

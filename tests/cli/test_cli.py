@@ -294,6 +294,13 @@ def test_every_format(tmp_path, recorded, suffix):
     assert np.allclose(recorded[0]["X"], X) and np.allclose(recorded[0]["y"], law(X))
 
 
+def test_options_that_would_do_nothing_are_refused(tmp_path, recorded):
+    path = save(tmp_path / "data.csv", X=inputs(), y=law(inputs()))
+    refused("discover", path, "--set", "--quiet", says=["--set", "one vector", "--points"])
+    refused("discover", path, "--scalars-per-point", says=["without --scalars"])
+    assert not recorded
+
+
 def test_options_reach_the_search(tmp_path, recorded):
     X, m = inputs(shape=(3, 2)), inputs(shape=(3,), seed=1)
     path = save(tmp_path / "pairs.csv", X=X, mass=m, force=X[:, 0], spare=m[:, 0])

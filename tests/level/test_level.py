@@ -375,6 +375,10 @@ def test_print_json_page_and_picture(ellipsoid, tmp_path):
     assert str(LevelForm.from_json(lost.to_json())) == str(lost)
 
 
+def test_shown_in_one_line(ellipsoid):
+    assert repr(ellipsoid[1]) == "<LevelForm FOUND: O(3), in 3 dimensions>"
+
+
 def test_same_seed_same_answer(ellipsoid):
     x, found = ellipsoid
     assert level_form(x, names=["u", "v", "w"], seed=3).to_json() == found.to_json()

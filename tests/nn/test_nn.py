@@ -337,6 +337,16 @@ def test_exported_agrees_with_eager(kind):
 
 
 @pytest.mark.parametrize("kind", EXACT)
+def test_slopes_of_each_sample(kind):
+    from torch.func import jacrev, vmap
+
+    net, x = make(kind, output="scalar"), normal(5, 3, 4)
+    slopes = vmap(jacrev(lambda one: net(one[None])[0]))(x)
+    asked = x.clone().requires_grad_()
+    torch.testing.assert_close(slopes, torch.autograd.grad(net(asked).sum(), asked)[0])
+
+
+@pytest.mark.parametrize("kind", EXACT)
 def test_stacked_networks_run_as_one(kind):
     from torch.func import functional_call, stack_module_state, vmap
 

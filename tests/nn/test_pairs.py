@@ -220,6 +220,13 @@ def test_directions_of_sets_are_exact_in_float64_also_when_loaded():
     )
 
 
+def test_masks_are_booleans():
+    net, x = PairNet("O(3)", width=8, pairs=6, depth=1), torch.randn(2, 4, 3)
+    for ask in (net, net.calibrate):
+        with pytest.raises(TypeError, match=r"the mask is torch.int64: give booleans, such as mask.bool\(\)"):
+            ask(x, torch.ones(2, 4, dtype=torch.long))
+
+
 def test_networks_of_sets_say_what_pairs_cannot_know():
     with pytest.raises(
         ValueError, match=r"SO\(3\): products of pairs know O\(A\) of one form.*use EquivariantNet"

@@ -67,6 +67,14 @@ def test_tables_of_points_and_samples_have_names_of_their_own():
         scalars_by_name(repeated, {"": ("m",)})
 
 
+def test_repeated_columns_of_x_are_refused():
+    X, _, y = samples()
+    table = pd.DataFrame(X, columns=["t", "u", "t"])
+    with pytest.raises(DataError, match="the data frame has 't' more than once"):
+        enter(table, y)
+    assert enter(table, y, names=["t", "u", "v"])[0].names == ("t", "u", "v")
+
+
 @pytest.mark.parametrize("part", ["y", "scalars", "sample_weight", "y_error"])
 def test_rows_in_another_order_are_refused(part):
     X, table, y = samples()

@@ -316,6 +316,13 @@ def test_trajectories_that_have_no_slope(change, message):
         derivatives(frame[["a", "b"]], frame["t"], frame["run"])
 
 
+def test_times_of_the_calendar_are_no_numbers():
+    frame = orbits()
+    for times in (pd.to_datetime(frame["t"], unit="s"), pd.to_timedelta(frame["t"], unit="s")):
+        with pytest.raises(DataError, match=r"t holds .* in row 0, not a real number: convert it"):
+            derivatives(frame[["a", "b"]], times, frame["run"])
+
+
 def test_slopes_from_a_file(tmp_path):
     frame = orbits()
     frame[["run", "t", "a", "b"]].to_csv(tmp_path / "a.csv", index=False)
@@ -416,9 +423,16 @@ def test_arrays_of_scalars_keep_their_names(tmp_path):
     assert labels_of(data) == {"scalars": ["mass"], "y": "K", "vectors": ["v"]}
 
 
-@pytest.mark.parametrize("cell, hint", [("1.2D+00", "exponent of Fortran"), ("-1.15 m/s", "a unit behind")])
+@pytest.mark.parametrize(
+    "cell, hint",
+    [
+        ("1.2D+00", "exponent of Fortran"),
+        ("-1.15 m/s", "a unit behind"),
+        ("\u22121.5e\u22123", "minus sign is a dash"),
+    ],
+)
 def test_cells_that_are_nearly_numbers(tmp_path, cell, hint):
-    (tmp_path / "a.csv").write_text(f"a,b,y\n1,2,3\n4,{cell},6\n")
+    (tmp_path / "a.csv").write_text(f"a,b,y\n1,2,3\n4,{cell},6\n", encoding="utf-8")
     with pytest.raises(DataError, match=rf"line 3, column 'b'.*{hint}"):
         read(tmp_path / "a.csv")
 

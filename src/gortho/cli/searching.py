@@ -154,11 +154,15 @@ def discover(
     begun = time.perf_counter()
     if asked["dims"] and asked["points"] is not None:
         raise click.UsageError("--dims says how many vectors there are: leave out --points")
+    if asked["scalars_per_point"] and asked["scalars"] is None:
+        raise click.UsageError("--scalars-per-point is given without --scalars: say which columns they are")
     check_columns(file, asked)
     check_destinations(report, save)
     from gortho.surveyed import reading, searched
 
     seen = _survey(file, dask, quiet, **reading(asked))
+    if asked["set_like"] and not asked["dims"] and seen.data.X.ndim == 2:
+        raise click.UsageError("--set is given, but each sample has one vector: say how many by --points")
     for notice in [] if quiet else seen.data.notices:
         click.echo(f"note: {as_options(notice)}", err=True)
     with _searching(effort, quiet, workers) as how:

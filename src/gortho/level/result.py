@@ -37,7 +37,7 @@ class Calibration(NamedTuple):
         return f"T = np.array({matrix})\nc = np.array({offset})\ncalibrated = (x - c) @ T"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LevelForm:
     """The quadric (x - c)ᵀA(x - c) = k that points lie on.
 
@@ -204,6 +204,10 @@ class LevelForm:
                 f"{percent(self.spread_before)} before, {percent(self.spread_after)} after"
             )
         return told
+
+    def __repr__(self) -> str:
+        nothing = "no quadric" if self.candidate is None else self.candidate.group_name
+        return f"<LevelForm {self.verdict.name}: {nothing}, in {len(self.names)} dimensions>"
 
     def __str__(self) -> str:
         lines = [f"{self.verdict.name}: {self.headline()}"]

@@ -117,6 +117,7 @@ class PairNet(nn.Module):
             )
         if x.dtype != self.x_scale.dtype:
             raise TypeError(f"x is {x.dtype}, the network {self.x_scale.dtype}: use net.to(x.dtype)")
+        _require_booleans(mask)
         fused = kernels.usable(x) if self.fused is None else self.fused
         with torch.autocast(x.device.type, enabled=False):
             sets = Setwise(mask, self.typical, fused)
@@ -165,6 +166,7 @@ class PairNet(nn.Module):
         The unit is the mean product of two points, so with a known form it does not depend on the frame; a form that
         is learnt had better start near.
         """
+        _require_booleans(mask)
         x, mask = x[:CALIBRATION].to(self.x_scale), mask[:CALIBRATION].to(self.x_scale.device)
         sets = Setwise(mask, self.typical, False)
         self.typical.fill_(sets.number.mean())
@@ -205,6 +207,11 @@ class PairNet(nn.Module):
             "sizes": vectors.norm(dim=-1).tolist(),
             "gram": (vectors @ A @ vectors.mT).tolist(),
         }
+
+
+def _require_booleans(mask: Tensor) -> None:
+    if mask.dtype != torch.bool:
+        raise TypeError(f"the mask is {mask.dtype}: give booleans, such as mask.bool(), true for real points")
 
 
 def _given(spurions: Any, n: int, symmetry: Symmetry | None) -> Tensor:

@@ -195,7 +195,11 @@ def enter(
     raw = as_tuples(X)
     points = raw.shape[1] if raw.ndim == 3 else 1
     given = split_scalars(scalars, points)
-    names = as_names(names, frame_columns(X) if raw.ndim == 2 else ())
+    columns = frame_columns(X) if raw.ndim == 2 else ()
+    if names is None and len(set(columns)) < len(columns):
+        repeated = next(name for name in columns if columns.count(name) > 1)
+        raise DataError(f"the data frame has {repeated!r} more than once: rename the columns, or give names=")
+    names = as_names(names, columns)
     classes: tuple[Any, ...] = ()
     if output == "class":
         y, classes = as_labels(y.detach() if isinstance(y, Tensor) else y)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .checks import as_float64
 from .errors import DataError
 
 #: Points that a smoothing spline needs.
@@ -43,7 +44,7 @@ def derivatives(x: Any, t: Any, by: Any = None, seed: int = 0) -> Derivatives:
     >>> bool(np.abs(d.slopes[5:-5, 1] - np.cos(t)[5:-5]).max() < 1e-3)
     True
     """
-    x, t = np.asarray(x, dtype=np.float64), np.asarray(t, dtype=np.float64).reshape(-1)
+    x, t = as_float64(x, "x"), as_float64(t, "t").reshape(-1)
     run = np.zeros(len(t)) if by is None else np.asarray(by).reshape(-1)
     if x.ndim != 2 or not len(x) == len(t) == len(run):
         raise DataError(

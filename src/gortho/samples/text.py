@@ -240,6 +240,8 @@ def _fix(cell: str, decimal: str, units: bool) -> str:
     comma = decimal == ","
     if FORTRAN.fullmatch(cell):
         return "it has an exponent of Fortran: write E in place of D in all numbers"
+    if _is_number(re.sub("[\u2012-\u2015\u2212]", "-", cell), decimal):
+        return "its minus sign is a dash of typesetting: write - in all numbers"
     if WITH_UNIT.fullmatch(cell):
         return "it has a unit behind the number: write numbers alone, and units in the header"
     if THOUSANDS.fullmatch(cell) or (comma and re.fullmatch(r"[-+]?\d+\.\d{3}", cell)):
