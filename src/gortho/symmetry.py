@@ -23,6 +23,10 @@ from gortho.stabiliser import SAME, Stabiliser, check_breaks, check_forms, unit_
 from gortho.symplectic import SymplecticGroup, UnitaryGroup
 
 
+class SingularError(ValueError):
+    """A singular form, where only those without zero eigenvalues will do."""
+
+
 class Symmetry(Immutable):
     """The symmetry group of a law: x ↦ c + g(x - c), with g in O(A) or SO(A) and g b = b for fixed directions b.
 
@@ -103,7 +107,7 @@ class Symmetry(Immutable):
         if self.skew is not None:
             self._group()  # raises where the two are not compatible
         elif self.form.signature.zero and (self.special or len(self.directions)):
-            raise ValueError(
+            raise SingularError(
                 f"{self.form.group_name}: the form is singular, so det g may be any number, and directions are not "
                 "split off; leave out special and directions, or give a form without zero eigenvalues"
             )

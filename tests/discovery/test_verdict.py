@@ -88,6 +88,7 @@ def evidence(m=None, **changes):
         (evidence(refit_distances=(0.8,) * 8), Verdict.UNDERDETERMINED),
         (evidence(refit_distances=()), Verdict.UNDERDETERMINED),
         (evidence(weakest_eigenvalue=1.0), Verdict.UNDERDETERMINED),
+        (evidence(shell=True), Verdict.UNDERDETERMINED),
         (evidence(complete=False), Verdict.UNDERDETERMINED),
         (evidence(measured(0.1, 0.01), complete=False), Verdict.NONE),
     ],

@@ -293,6 +293,9 @@ def test_three_pieces_of_one_function_are_an_interpolation():
     assert not replace(law, terms=(*law.terms, term())).holds  # a constant is one of the pieces
     assert not replace(law, twin_unexplained=1e-4).holds
     assert replace(law, terms=(term(1), term(2), term())).holds  # a polynomial
+    tiny = replace(law, terms=(*law.terms, term(1.5)), unexplained=1e-12, predictor_unexplained=1e-12)
+    assert not tiny.exact and not tiny.holds  # smooth laws are met as closely by others
+    assert replace(tiny, unexplained=1e-28).holds
 
 
 def test_sums_over_points():

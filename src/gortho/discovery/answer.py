@@ -21,6 +21,7 @@ from gortho.discovery.result import Discovery
 from gortho.discovery.sandwich import draws
 from gortho.discovery.search import Search
 from gortho.discovery.settling import settling
+from gortho.discovery.shell import on_shell
 from gortho.discovery.spreads import certificate, given_errors, spread
 from gortho.discovery.twins import Comparison, Model
 from gortho.discovery.verdict import Verdict, confidence, judge, percent
@@ -180,6 +181,7 @@ def gathered(
         weakest_eigenvalue=0.0 if around is None else around.weakest_eigenvalue,
         zero_directions=zero,
         bent=None if form.law or zero == len(A) - 1 else bent_p(everyone, A, found.objective, seed),
+        shell=on_shell(everyone),
         spectral_gap=None if spectral is None else spectral.gap,
         classes=len(posed.classes),
         **c.evidence(),

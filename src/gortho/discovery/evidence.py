@@ -58,6 +58,7 @@ class Evidence:
     bent: float | None = (
         None  # p of its being better than other rules of length, where vectors lie on one side
     )
+    shell: bool = False  # whether all vectors lie on one quadric, on which q(x) is known up to a constant
     spectral_gap: float | None = None
     classes: int = 0  # how many, where targets are labels: shares are of the log loss of class frequencies
     complete: bool = True  # whether every model had its full effort

@@ -12,6 +12,7 @@ import math
 
 from gortho.discovery.bent import MORE_DIRECTIONS, ONE_SIDED, TOLD_APART
 from gortho.discovery.evidence import CLEAR_GAIN, NO_ERROR, Evidence
+from gortho.discovery.shell import OFF_THE_SHELL, ON_A_SHELL
 
 #: A law that is broken by more than this share of its variance does not keep the form (the user's ``tolerance``).
 TOLERANCE = 0.003
@@ -212,6 +213,8 @@ def _not_pinned_down(e: Evidence, found: str) -> Judged | None:
             "The targets may not depend on the form at all (a constant, y proportional to x), or the inputs cover "
             "too few directions: give more samples, more varied inputs, or another output.",
         )
+    if e.shell:
+        return Verdict.UNDERDETERMINED, f"{found}, but {ON_A_SHELL}", OFF_THE_SHELL
     if e.bent is not None and e.bent > TOLD_APART:
         return Verdict.UNDERDETERMINED, f"{found}, but {ONE_SIDED}", MORE_DIRECTIONS
     if e.weakest_eigenvalue < SIGN_ERRORS:

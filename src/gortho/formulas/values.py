@@ -20,6 +20,8 @@ WITHIN = 1.25
 TWICE = 2.0
 #: … or this share of the variance, which is rounding …
 EXACT = 1e-10
+#: … and of what may be an interpolation, which comes near any smooth law: what even single precision does not leave.
+EXACT_PIECES = 1e-14
 #: What one term leaves below this share is digits of x and y, however little more terms leave.
 DIGITS = 1e-8
 #: … if its numbers are known to this share: where they are not, other sums do as well …
@@ -96,7 +98,8 @@ class Formula:
     @property
     def exact(self) -> bool:
         """Whether it leaves nothing but rounding, and its numbers are known as a law's are that does."""
-        return self.unexplained <= EXACT and all(half <= KNOWN * abs(value) for half, value in self.halves)
+        limit = EXACT_PIECES if self.pieced and not self.polynomial else EXACT
+        return self.unexplained <= limit and all(half <= KNOWN * abs(value) for half, value in self.halves)
 
     @property
     def halves(self) -> list[tuple[float, float]]:

@@ -137,7 +137,9 @@ def test_stored_rows_make_pages(name, tmp_path):
     rows = [json.loads(line) for line in stored.read_text().splitlines()]
     first = max(row["first_seed"] for row in rows if row["table"] == name)
     (page,) = reproduce([name], tmp_path, first_seed=first, measure=False)
-    count = sum(row["table"] == name and row["first_seed"] == first for row in rows)  # as many as were measured
+    count = sum(
+        row["table"] == name and row["first_seed"] == first for row in rows
+    )  # as many as were measured
     text = page.read_text()
     assert f"gortho reproduce {name} --problems {count} --first-seed {first}" in text
     assert "Not complete" not in text

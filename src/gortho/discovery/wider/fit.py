@@ -32,7 +32,7 @@ from gortho.discovery.wider.family import WideProjection
 from gortho.discovery.wider.search import End, polynomials
 from gortho.nn.invariants import packed
 from gortho.samples.values import Samples
-from gortho.symmetry import Symmetry
+from gortho.symmetry import SingularError, Symmetry
 from gortho.training import predict
 
 
@@ -44,7 +44,10 @@ def wide_predictor(end: End, parts: Parts, *, steps: int, seed: int, clock: Cloc
     best: Fitted | None = None
     for degree, view in enumerate(polynomials(rows, claim, seed)):
         at = view.refine(end.theta, POLYNOMIAL_STEPS, LEAST_DAMPING)
-        one = _linear(view, at.A, train, {"features": 1, "degree": degree, "seed": seed}, Kind.POLYNOMIAL)
+        try:
+            one = _linear(view, at.A, train, {"features": 1, "degree": degree, "seed": seed}, Kind.POLYNOMIAL)
+        except SingularError:
+            continue
         if best is None or mean_error(one.network, held) < mean_error(best.network, held):
             best = one
         if end.degree == degree:

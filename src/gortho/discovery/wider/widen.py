@@ -20,17 +20,18 @@ from gortho.discovery.provenance import Provenance
 from gortho.discovery.result import Discovery
 from gortho.discovery.search import NEAR_BEST
 from gortho.discovery.spreads import spread
-from gortho.discovery.verdict import MAX_UNEXPLAINED, Verdict, judge, percent
+from gortho.discovery.verdict import MAX_UNEXPLAINED, ZERO_SHARE, Verdict, judge, percent
 from gortho.discovery.wider.answer import Case, Trial, symmetry_out, wider_answer
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.claims import Asked, aligned, angles, claims_for, representative
+from gortho.discovery.wider.doubt import undenied
 from gortho.discovery.wider.fit import compare_wide, wide_predictor
 from gortho.discovery.wider.readings import readings_of
 from gortho.discovery.wider.search import HOPELESS, End, Ends, first_look, last_look, refitted, simplest
 from gortho.discovery.wider.skew import skew_spread
 from gortho.samples.frame import form_distance
 from gortho.samples.values import Samples
-from gortho.symmetry import Symmetry
+from gortho.symmetry import SingularError, Symmetry
 
 #: The share of the time, about, that first looks at all claims take.
 LOOKED = 0.6
@@ -38,6 +39,8 @@ LOOKED = 0.6
 CLAIMS, TESTED = 3, 2
 #: A claim whose family leaves this many times more than the best free model is not put to the test.
 FAR_WORSE = 10.0
+#: … unless it leaves less than this share of what the best twin of O(A) does: free models may know a law better.
+NEAR_LAW = 0.01
 #: Where a claim leaves less than this share of what the best free model does, smaller groups are not tried; nothing
 #: else is beside a skew form.
 CLEAR = 0.1
@@ -91,6 +94,7 @@ def widen(case: Case, form: FoundForm, asked: Asked, progress: Callable[[float],
         if not left_open.evidence.complete:
             opened = replace(opened, advice=f"{opened.advice} {clock.enough(len(case.samples))}")
     opened = cut_short(opened, clock) if over else opened
+    opened = undenied(opened, ends, plain, parts.validation, case.posed.given.train.x)
     if not ends:
         return opened
     facts = found.provenance
@@ -134,6 +138,7 @@ class Court:
         """The test that one of the best ends has passed, if one has."""
         assert self.case.plain is not None
         limit = FAR_WORSE * self.case.plain.free.validation + NEARLY_EXACT * self.parts.validation.variance
+        limit = max(limit, NEAR_LAW * self.case.plain.twin.usual)
         before = len(self.failed)
         for end in [end for end in ends if end.error <= limit][:TESTED]:
             # A claim that explains everything and is open does not speak against others, as an origin far away, which
@@ -141,7 +146,10 @@ class Court:
             refuted = [trial for trial in self.failed if not self.explains(trial)]
             if (refuted and end.error >= refuted[0].end.error) or (self.failed and self.case.clock.over()):
                 continue  # no better than what has failed
-            trial = self.tried(end)
+            try:
+                trial = self.tried(end)
+            except SingularError:  # no such law is written
+                continue
             if _about_zero(trial, self.parts.train.n):
                 trial = replace(trial, verdict=Verdict.NONE, reason=ABOUT_ZERO)
             if trial.verdict is Verdict.FOUND and self.beats(trial):
@@ -285,7 +293,11 @@ def _distance(claim: Claim, one: Tensor, two: Tensor, n: int) -> float:
     """The largest distance of forms, sine of angles of directions, and distance of origins."""
     (A, s, c), (B, t, d) = (claim.split(theta, n) for theta in (one, two))
     parts = [form_distance(M, N) for M, N in zip(A, B)]
-    parts += torch.deg2rad(angles(s, t)).sin().tolist() + (c - d).norm(dim=1).tolist()
+    parts += torch.deg2rad(angles(s, t)).sin().tolist()
+    if claim.origin:  # along null directions it may be anywhere
+        values, Q = torch.linalg.eigh(B[0])
+        seen = Q[:, values.abs() > ZERO_SHARE * values.abs().max()]
+        parts += ((c - d) @ seen).norm(dim=1).tolist()
     return max(parts)
 
 
@@ -294,5 +306,7 @@ def _about_zero(trial: Trial, n: int) -> bool:
     claim = trial.end.claim
     if claim != replace(Claim(claim.name), origin=True) or len(trial.refits) < 2:
         return False
-    origins = torch.stack([claim.split(theta, n)[2] for theta in (trial.end.theta, *trial.refits)])
-    return bool((origins[0].abs() <= ORIGIN_ERRORS * origins[1:].std(0)).all())
+    # Ac, since an origin may be anywhere along null directions.
+    parts = [claim.split(theta, n) for theta in (trial.end.theta, *trial.refits)]
+    seen = torch.stack([c[0] @ A[0] for A, _, c in parts])
+    return bool((seen[0].abs() <= ORIGIN_ERRORS * seen[1:].std(0)).all())
