@@ -358,7 +358,7 @@ def test_a_sum_whose_numbers_are_not_known_is_not_exact():
     """What interpolates leaves next to nothing, too, but its numbers may as well be others."""
     monomials = [Monomial((Factor(kind, (1,), (1,), shape=2.0),)) for kind in ("exp", "cos")]
     terms = [Term((m,), "", 0.3, 0.001) for m in monomials] + [Term((Monomial(),), "", 0.7, 0.001)]
-    law = Formula("y", tuple(terms), Symmetry(EUCLID), unexplained=1e-11, predictor_unexplained=1e-11)
+    law = Formula("y", tuple(terms), Symmetry(EUCLID), unexplained=1e-15, predictor_unexplained=1e-15)
     assert law.exact and law.holds and "nothing" in law.lines()[1]
     loose = replace(law, terms=(replace(terms[0], error=0.08), *terms[1:]))
     assert not loose.exact and not loose.holds and "interpolation" in loose.lines()[1]

@@ -115,8 +115,12 @@ def quadratic_monomials(v: Tensor) -> Tensor:
 def vanishing(m: Tensor, rows: Tensor, n: int) -> tuple[float, Tensor]:
     """The form that is smallest on these rows of monomials, as a share of its size on all, and this share."""
     S = m.mT @ m / len(m)
-    # Of null vectors one form vanishes everywhere: beside the largest moment, which a few samples may make.
-    root = torch.linalg.cholesky(S + 1e-12 * S.diagonal().max() * torch.eye(len(S), dtype=m.dtype))
+    one = torch.eye(len(S), dtype=m.dtype)
+    root, failed = torch.linalg.cholesky_ex(S + 1e-12 * one)
+    if int(
+        failed
+    ):  # of null vectors one form vanishes everywhere, beside moments that a few samples make large
+        root = torch.linalg.cholesky(S + 1e-12 * S.diagonal().max() * one)
     near = torch.linalg.solve_triangular(root, m[rows].mT, upper=False).mT  # of unit moments over all samples
     weights = torch.ones(len(near), dtype=m.dtype)
     for _ in range(VANISHING_STEPS):

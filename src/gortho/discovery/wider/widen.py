@@ -306,7 +306,7 @@ def _about_zero(trial: Trial, n: int) -> bool:
     claim = trial.end.claim
     if claim != replace(Claim(claim.name), origin=True) or len(trial.refits) < 2:
         return False
-    # Ac, since an origin may be anywhere along null directions.
     parts = [claim.split(theta, n) for theta in (trial.end.theta, *trial.refits)]
-    seen = torch.stack([c[0] @ A[0] for A, _, c in parts])
+    # Ac too, since an origin may be anywhere along null directions.
+    seen = torch.stack([torch.cat([c[0], c[0] @ A[0]]) for A, _, c in parts])
     return bool((seen[0].abs() <= ORIGIN_ERRORS * seen[1:].std(0)).all())

@@ -29,7 +29,7 @@ from gortho.studies.tasks.realistic import formless_problem, formless_realistic,
 #: Problems with a form, and near misses without one.
 KINDS = {"form": 128, "none": 48}
 #: Discovery may have been developed with problems of seeds below the first in sight; those of the second were not seen.
-JUDGING, FIRST_SEED = 1_000, 220_000
+JUDGING, FIRST_SEED = 1_000, 250_000
 TEXT = f"""\
 2,000 samples of ten kinds of inputs, seventeen laws, seven groups, each form in a hidden frame of condition 3.
 A candidate is right when its signature is and its distance to the true form, in the frame where the inputs are
