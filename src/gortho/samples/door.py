@@ -79,7 +79,7 @@ def by_name(X: Any, names: Sequence[str], columns: Sequence[str] = (), points: i
                 "or X[None] of an array"
             )
         return X
-    ways = [list(columns)] if len(columns) == size else []
+    ways = [list(columns)] if len(set(columns)) == len(columns) == size else []
     if points == 1:
         ways.append([str(name) for name in names])
     else:
