@@ -48,6 +48,7 @@ from gortho.objectives import Objective, objectives_for
 from gortho.progress import Watch, watched
 from gortho.reps import Rep
 from gortho.samples.called import Labels
+from gortho.samples.checks import no_array
 from gortho.samples.door import CONSTANT_IN_MOST, constant_targets, enter, hopeless
 from gortho.samples.named import frame_columns, scalar_columns
 from gortho.samples.spaces import are_spaces, columns_of, side_by_side, with_names
@@ -123,6 +124,8 @@ def discover(
     if watch is not None and not callable(watch):
         raise TypeError(f"watch = {watch!r}: give a function of (stage, share, leading form), such as print")
     clock, seed = Clock(time_budget), checks.seed(seed)
+    if not hasattr(X, "__len__") or hasattr(X, "toarray"):
+        raise no_array(X, "X")
     dims: tuple[int, ...] = ()
     columns = frame_columns(X)
     if are_spaces(X):

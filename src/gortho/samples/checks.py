@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -156,7 +156,7 @@ def as_float64(values: Any, name: str, columns: Sequence[str] | None = None) -> 
             )
     array = as_array(values, name)
     if array.ndim == 0:
-        raise DataError(f"{name} is {reprlib.repr(values)}, not an array: give one row per sample")
+        raise no_array(values, name)
     if array.dtype.kind in "fiub" or (array.dtype.kind == "O" and _offender(array) is None):
         return np.ascontiguousarray(array, dtype=np.float64)
     index = _offender(array) or (0,) * array.ndim
@@ -174,6 +174,15 @@ def as_float64(values: Any, name: str, columns: Sequence[str] | None = None) -> 
     raise DataError(
         f"{name} holds {found} {_where(index, f'row {index[0]}', columns)}, not a real number: {fix}"
     )
+
+
+def no_array(values: Any, name: str) -> DataError:
+    """The error for what numpy makes no array of: generators, sparse matrices, None."""
+    if isinstance(values, Iterator):
+        return DataError(f"{name} has type {type(values).__name__} and is no array: give list({name})")
+    if hasattr(values, "toarray"):
+        return DataError(f"{name} has type {type(values).__name__} and is no array: give {name}.toarray()")
+    return DataError(f"{name} is {reprlib.repr(values)}, not an array: give one row per sample")
 
 
 def as_array(values: Any, name: str) -> np.ndarray:
