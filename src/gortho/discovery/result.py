@@ -39,7 +39,7 @@ class NotAccepted(UserWarning):
     """Warning: a prediction uses a form that the verdict does not accept."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Discovery:
     """Whether there is a quadratic form behind the data, which one, and how certain that is.
 
