@@ -91,6 +91,42 @@ def test_rows_are_compared_where_x_is_an_array():
     check_rows(X=pd.DataFrame(X, index=range(1000, 1120)), y=y, scalars=None)  # other labels tell nothing
 
 
+@pytest.mark.parametrize("part", ["y", "scalars"])
+def test_rows_that_are_shifted_are_refused(part):
+    X, table, y = samples()
+    X, other = pd.DataFrame(X, index=[f"e{i}" for i in range(120)]), y if part == "y" else table.m
+    other.index = X.index
+    for one, two in ((X[1:], other[:-1]), (X.drop("e60"), other.drop("e70"))):
+        with pytest.raises(
+            DataError, match=f"X and {part} have 118 of 119 labels of rows in common"
+        ) as caught:
+            enter(one, **{"y": y.to_numpy()[1:], part: two})
+    assert "'e61' is that of row 60 of X and of row 61 of" in str(caught.value)
+    assert "X.index.intersection" in str(caught.value) and ".reset_index(drop=True)" in str(caught.value)
+    both = X.index[1:].intersection(other.index[:-1])
+    check_rows(X=X.loc[both], **{part: other.loc[both]})
+    check_rows(X=X[1:].reset_index(drop=True), **{part: other[:-1].reset_index(drop=True)})
+
+
+def test_labels_that_tell_nothing_about_places():
+    X, _, y = samples()
+    X = pd.DataFrame(X)
+    check_rows(X=X, y=y.rename({3: 1000}))  # all that they have in common are in the same rows
+    check_rows(X=X[X.index % 3 == 0], y=y[:40])  # numbers of a few
+    check_rows(X=X[1:].set_axis([0, 0, *range(117)]), y=y[:-1])  # groups
+
+
+def test_rows_of_the_tables_of_a_list_are_compared():
+    table, y = kinds()
+    r, s = table.iloc[:, :3], table.iloc[:, 3:]
+    with pytest.raises(
+        DataError, match=r"X\[0\] and X\[1\] have the same labels .* give X\[1\].loc\[X\[0\].index\]"
+    ):
+        gortho.discover([r, other_order(s)], y)
+    with pytest.raises(DataError, match=r"X\[0\] and y have 199 of 200 labels"):
+        gortho.discover([r, s], pd.Series(y, index=range(1, 201)))
+
+
 def test_what_is_wrong_with_scalars_is_said_by_argument_and_column(found):
     X, table, _ = samples()
     absent, text = table.astype(object), table.astype(object)

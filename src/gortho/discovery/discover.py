@@ -50,7 +50,7 @@ from gortho.reps import Rep
 from gortho.samples.called import Labels
 from gortho.samples.checks import no_array
 from gortho.samples.door import CONSTANT_IN_MOST, constant_targets, enter, hopeless
-from gortho.samples.named import frame_columns, scalar_columns
+from gortho.samples.named import check_rows, frame_columns, scalar_columns
 from gortho.samples.spaces import are_spaces, columns_of, side_by_side, with_names
 from gortho.samples.values import Samples
 from gortho.training.checkpoints import Ended
@@ -131,6 +131,7 @@ def discover(
     if are_spaces(X):
         if spaces:
             raise ValueError("X is a list of arrays, one for each kind of vector: leave out spaces")
+        check_rows(X=X, y=y, scalars=scalars, sample_weight=sample_weight, y_error=y_error)
         columns = columns_of(X)
         X, spaces, dims = side_by_side(X)
     if settings is not None and not isinstance(settings, Settings):
