@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import LEAVE_OUT, DataError, listed
+from .errors import LEAVE_OUT, DataError, listed, row_number
 from .sampling import Limits, choose
 from .suspects import check_sizes, suspects
 
@@ -147,8 +147,13 @@ def variable_names(n: int) -> tuple[str, ...]:
     return tuple(f"x{i}" for i in range(n))
 
 
-def as_float64(values: Any, name: str, columns: Sequence[str] | None = None) -> np.ndarray:
-    """The values as a float64 array, or a DataError which names the first that is not a real number."""
+def as_float64(
+    values: Any,
+    name: str,
+    columns: Sequence[str] | None = None,
+    place: Callable[[int], str] = row_number,
+) -> np.ndarray:
+    """The values as a float64 array, or a DataError which names the first that is not a real number, and its place."""
     for column, kind in getattr(getattr(values, "dtypes", None), "items", dict)():
         if str(kind) == "category":
             raise DataError(
@@ -172,7 +177,7 @@ def as_float64(values: Any, name: str, columns: Sequence[str] | None = None) -> 
     plain = value.item() if isinstance(value, np.generic) else value
     found = str(value) if array.dtype.kind in "mM" else repr(plain)
     raise DataError(
-        f"{name} holds {found} {_where(index, f'row {index[0]}', columns)}, not a real number: {fix}"
+        f"{name} holds {found} {_where(index, place(index[0]), columns)}, not a real number: {fix}"
     )
 
 
