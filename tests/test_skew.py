@@ -1,5 +1,7 @@
 """Skew forms as values, and what symmetries with them refuse."""
 
+import re
+
 import pytest
 import torch
 
@@ -84,8 +86,11 @@ def test_symmetries_with_a_skew_form():
         Symmetry(QuadraticForm([[1, 0, 0, 0], [0, 2, 0, 0], [0, 0, 3, 0], [0, 0, 0, 5]]), skew=skew)
     with pytest.raises(ValueError, match="no unitary group in common"):  # (A⁻¹ω)² = 1: real, not complex
         UnitaryGroup(QuadraticForm([[0, 1], [1, 0]]), SkewForm(J))
-    with pytest.raises(ValueError, match=r"U\(0\)"):
-        Symmetry.parse("U(0)")
+    for name in ("U(0)", "Sp(0)", "Sp(3)"):
+        with pytest.raises(
+            ValueError, match=rf"'{re.escape(name)}' is not a group: write 'Sp\(4\)', with an even"
+        ):
+            Symmetry.parse(name)
 
 
 @pytest.mark.parametrize(

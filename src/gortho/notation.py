@@ -59,7 +59,7 @@ def read(text: str) -> dict[str, Any]:
     if " on x" in text:
         return _several(text)
     if skew := _SKEW.fullmatch(text.strip()):
-        return _of_skew(*(int(number or 0) for number in skew.groups()))
+        return _of_skew(text, *(int(number or 0) for number in skew.groups()))
     match = _BREAKS.fullmatch(text.strip())
     if match is None:
         raise ValueError(
@@ -72,12 +72,12 @@ def read(text: str) -> dict[str, Any]:
     return {"forms": form, "special": special, "directions": directions or None, "origin": origin}
 
 
-def _of_skew(rank: int, zero: int, p: int, q: int) -> dict[str, Any]:
+def _of_skew(text: str, rank: int, zero: int, p: int, q: int) -> dict[str, Any]:
     """Sp of Σ x_i∧x_{m+i}, or the unitary group of Σ ±|x_i + i x_{m+i}|²."""
+    if rank % 2 or rank + p + q < 1:
+        raise ValueError(f"{text!r} is not a group: write 'Sp(4)', with an even number, 'U(2)' or 'U(1,1)'")
     if rank:
         return {"forms": None, "skew": SkewForm.canonical(rank, zero)}
-    if p + q < 1:
-        raise ValueError("U(0) is not a group: write 'U(2)' or 'U(1,1)'")
     signs = torch.tensor([1.0] * p + [-1.0] * q, dtype=torch.float64)
     J = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
     return {"forms": QuadraticForm(torch.diag(signs.repeat(2))), "skew": torch.kron(J, torch.diag(signs))}

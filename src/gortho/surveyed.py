@@ -119,7 +119,7 @@ def remembered(found: Discovery, data: Dataset) -> Discovery:
     return replace(
         found,
         notices=tuple(dict.fromkeys([*data.notices, *map(data.in_file, found.notices)])),
-        columns=() if arrays or sizes_of(found) else data.columns.get("x", ()),
+        columns=() if arrays else data.columns.get("x", ()),
         scalar_columns={"": tuple(scalars)} if scalars else {},
         provenance=replace(found.provenance, source=Source(Path(data.source).name, data.columns)),
         formula=formula,

@@ -1144,6 +1144,11 @@ def test_vectors_of_different_sizes_as_outputs(tmp_path):
     assert call("check", run, file).exit_code == 0
     assert call("predict", run, file, "--out", out).exit_code == 0
     assert np.allclose(pd.read_csv(out), f, atol=1e-3)
+    saved, turned = Discovery.load(run), table[["v", "rz", "u", "ry", "rx"]]
+    for X in (turned, [turned[["rz", "ry", "rx"]], turned[["v", "u"]]]):
+        assert np.allclose(saved.predict(X), f, atol=1e-3)
+    with pytest.raises(ValueError, match="there is no column 'u'"):
+        saved.predict(table.rename(columns={"u": "w"}))
 
 
 @pytest.mark.parametrize("output, y", [("scalar", "y"), ("vector", "a:c")])

@@ -28,6 +28,31 @@ def test_the_same_inputs_are_recognised_up_to_rounding():
     assert len(set(same_inputs(of(x, sample_scalars=masses)).tolist())) == 120
 
 
+@pytest.mark.parametrize("far", [1e12, -1e18, 1e300])
+def test_one_far_row_does_not_make_others_the_same(far):
+    x = normal(300, 3)
+    x[5] = far
+    assert len(set(same_inputs(of(x)).tolist())) == 300
+    x[100:200] = x[:100] * (1 + 1e-15)
+    numbers = same_inputs(of(x))
+    assert len(set(numbers.tolist())) == 200 and torch.equal(numbers[100:200], numbers[:100])
+
+
+def test_inputs_are_the_same_in_columns_that_are_mostly_zero():
+    x = normal(200, 3)
+    x[:, 1] = 0
+    x[:30, 1] = torch.arange(30.0).double() - 10
+    x[:, 2] = 0
+    again = x.clone()
+    again[:, :2] += 1e-15
+    numbers = same_inputs(of(torch.cat([x, again])))
+    assert len(set(numbers.tolist())) == 200 and torch.equal(numbers[:200], numbers[200:])
+    x[:, 0] = 1
+    assert len(set(same_inputs(of(x)).tolist())) == 30
+    x[2:, 1] = 0
+    assert len(set(same_inputs(of(x)).tolist())) == 3
+
+
 def test_independent_samples_have_no_bundles():
     samples, told = bundled(of(normal(500, 3)))
     assert samples.bundles is None and told == []

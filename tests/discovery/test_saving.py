@@ -1,5 +1,6 @@
 """Saved runs: whole or not at all, damage is noticed, a result is never lost."""
 
+import copy
 import errno
 import json
 import os
@@ -41,6 +42,13 @@ def test_files_that_a_run_has_no_business_with_stay(found, run, name):
         Discovery.load(run)
     found.save(run)
     assert victim.exists() and str(Discovery.load(run)) == str(found)
+
+
+def test_discoveries_are_compared_by_identity(found, run):
+    others = copy.deepcopy(found), replace(found), Discovery.load(run)
+    assert found == found and all(other != found for other in others)
+    assert len({found, *others}) == 4
+    assert others[0].reach != found.reach and hash(found.reach)
 
 
 def weights_of(run):

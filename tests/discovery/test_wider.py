@@ -487,6 +487,29 @@ def test_samples_of_kinds_have_the_numbers_of_the_rows_or_none(monkeypatch, left
     assert (posed[0].numbers is None) == bool(left_out)
 
 
+@pytest.mark.parametrize("after", [0, 1])
+def test_the_search_for_forms_of_kinds_is_interrupted(monkeypatch, tmp_path, after):
+    """By Ctrl-C before there is a form, or, with vectors out, in the search for the second of the two spaces."""
+    calls = []
+
+    def looked(*given):
+        if len(calls) == after:
+            raise KeyboardInterrupt
+        calls.append(given)
+        return first_look(*given)
+
+    monkeypatch.setattr(several, "first_look", looked)
+    x, z, w = normal(120, 3), normal(120, 2), normal(120, 3, seed=5)
+    y = w * (x.square().sum(1) + z.square().sum(1))[:, None]
+    monkeypatch.setattr(several, "output_spaces", lambda *given: [0, 2])
+    found = gortho.discover([x, z, w], y, "vector")
+    assert found.verdict is Verdict.UNDERDETERMINED and found.provenance.seconds > 0
+    told = "interrupted: this is the best form so far" if after else "interrupted before there was a form"
+    assert told in str(found) and (found.candidate is not None) == bool(after) and found.network is None
+    assert str(Discovery.load(found.save(tmp_path / "run"))) == str(found)
+    assert found.to_html(tmp_path / "page.html").exists()
+
+
 @pytest.mark.slow
 def test_modified_inertia_to_rounding():
     task = modified_inertia(samples=700)

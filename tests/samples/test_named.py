@@ -9,6 +9,7 @@ from gortho.samples import DataError
 from gortho.samples.door import enter
 from gortho.samples.errors import MissingError
 from gortho.samples.named import check_rows, scalars_by_name
+from gortho.samples.spaces import as_found, columns_of
 
 QUICK = gortho.Settings(starts=4, generations=1, refits=2, predictor_steps=20)
 
@@ -90,6 +91,42 @@ def test_rows_are_compared_where_x_is_an_array():
     check_rows(X=pd.DataFrame(X, index=range(1000, 1120)), y=y, scalars=None)  # other labels tell nothing
 
 
+@pytest.mark.parametrize("part", ["y", "scalars"])
+def test_rows_that_are_shifted_are_refused(part):
+    X, table, y = samples()
+    X, other = pd.DataFrame(X, index=[f"e{i}" for i in range(120)]), y if part == "y" else table.m
+    other.index = X.index
+    for one, two in ((X[1:], other[:-1]), (X.drop("e60"), other.drop("e70"))):
+        with pytest.raises(
+            DataError, match=f"X and {part} have 118 of 119 labels of rows in common"
+        ) as caught:
+            enter(one, **{"y": y.to_numpy()[1:], part: two})
+    assert "'e61' is that of row 60 of X and of row 61 of" in str(caught.value)
+    assert "X.index.intersection" in str(caught.value) and ".reset_index(drop=True)" in str(caught.value)
+    both = X.index[1:].intersection(other.index[:-1])
+    check_rows(X=X.loc[both], **{part: other.loc[both]})
+    check_rows(X=X[1:].reset_index(drop=True), **{part: other[:-1].reset_index(drop=True)})
+
+
+def test_labels_that_tell_nothing_about_places():
+    X, _, y = samples()
+    X = pd.DataFrame(X)
+    check_rows(X=X, y=y.rename({3: 1000}))  # all that they have in common are in the same rows
+    check_rows(X=X[X.index % 3 == 0], y=y[:40])  # numbers of a few
+    check_rows(X=X[1:].set_axis([0, 0, *range(117)]), y=y[:-1])  # groups
+
+
+def test_rows_of_the_tables_of_a_list_are_compared():
+    table, y = kinds()
+    r, s = table.iloc[:, :3], table.iloc[:, 3:]
+    with pytest.raises(
+        DataError, match=r"X\[0\] and X\[1\] have the same labels .* give X\[1\].loc\[X\[0\].index\]"
+    ):
+        gortho.discover([r, other_order(s)], y)
+    with pytest.raises(DataError, match=r"X\[0\] and y have 199 of 200 labels"):
+        gortho.discover([r, s], pd.Series(y, index=range(1, 201)))
+
+
 def test_what_is_wrong_with_scalars_is_said_by_argument_and_column(found):
     X, table, _ = samples()
     absent, text = table.astype(object), table.astype(object)
@@ -114,3 +151,73 @@ def test_arrays_that_are_read_only(found):
     expected, values = found.predict(X, table), table.to_numpy().copy()
     values.flags.writeable = X.flags.writeable = False
     assert np.array_equal(found.predict(X, values), expected)
+
+
+def kinds():
+    """A table of vectors of three and of two components, and a law of their squares."""
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 5)), columns=["rx", "ry", "rz", "u", "v"])
+    return table, (table**2 @ [1, 2, 3, 1, -3]).to_numpy()
+
+
+@pytest.fixture(scope="module")
+def several():
+    table, y = kinds()
+    return gortho.discover([table.iloc[:, :3], table.iloc[:, 3:]], y, settings=QUICK)
+
+
+def test_vectors_of_different_dimension_are_taken_by_name(several, tmp_path):
+    table, y = kinds()
+    r, s = table[["rz", "rx", "ry"]].assign(other=0.0), table[["v", "u"]]
+    assert several.columns == tuple(table)
+    for one in (several, gortho.Discovery.load(several.save(tmp_path))):
+        for X in (
+            [r, s],
+            [table.iloc[:, :3].to_numpy(), s],
+            table[["v", "rz", "u", "ry", "rx"]],
+            table.to_numpy(),
+        ):
+            assert np.allclose(one.predict(X), y) and np.allclose(one.formula(X), y)
+
+
+def test_vectors_of_other_kinds_are_refused(several):
+    table, _ = kinds()
+    r, s = table.iloc[:, :3], table.iloc[:, 3:]
+    for ask in (several.predict, several.formula, several.equivariance_error):
+        for X in ([s.to_numpy(), r.to_numpy()], [r], [r, s, s]):
+            with pytest.raises(DataError, match=r"vectors of .* components, and the law was found with 3, 2"):
+                ask(X)
+        for X in ([s, r], [r.rename(columns={"rx": "x"}), s], table.rename(columns={"rx": "x"})):
+            with pytest.raises(MissingError, match="'rx'"):
+                ask(X)
+        with pytest.raises(DataError, match="a list of arrays"):
+            ask(table.to_numpy()[:, :4])
+
+
+@pytest.mark.parametrize("names", [["x", "y", "z", "px", "py", "pz"], ["x", "y", "z"] * 2])
+def test_a_list_of_tables_of_one_dimension_is_taken_by_name(names):
+    X = np.random.default_rng(0).normal(size=(150, 2, 3))
+    r, p = (pd.DataFrame(X[:, i], columns=names[3 * i : 3 * i + 3]) for i in (0, 1))
+    y = (X[:, 0] * X[:, 1] * [1, 2, 3]).sum(1)
+    for given in ([r, p], [r, X[:, 1]], [X[:, 0], p]):
+        found = gortho.discover(given, y, settings=QUICK, look_for="O")
+        named = [tuple(part) for part in given if hasattr(part, "columns")]
+        assert found.names == named[0]
+        turned = [part.iloc[:, [2, 0, 1]] if hasattr(part, "columns") else part for part in given]
+        for ask in (found.predict, found.formula, found.invariants):
+            assert np.allclose(ask(turned), ask(X))
+            with pytest.raises(MissingError):
+                ask([part.set_axis(list("abc"), axis=1) for part in (r, p)])
+
+
+def test_names_of_lists():
+    table, _ = kinds()
+    r, s = table.iloc[:, :3], table.iloc[:, 3:]
+    plain = [("u0", "u1", "u2"), ("v0", "v1")]
+    assert columns_of([r, s.to_numpy()]) == ("rx", "ry", "rz", "", "")
+    assert columns_of([r.to_numpy(), s.to_numpy()]) == ()
+    found = as_found([r, s], plain, [0, 1])  # as they stand, where coordinates have no names
+    assert np.array_equal(found[:, 0], r) and np.array_equal(found[:, 1, :2], s)
+    assert np.array_equal(as_found(table, plain, [0, 1]), found)
+    known = [("x", "y", "z"), ("x", "y")]
+    with pytest.raises(DataError, match="the same names: give a list"):
+        as_found(table.set_axis(list("xyzuv"), axis=1), known, [0, 1])

@@ -477,3 +477,23 @@ def test_half_precision_is_refused(tmp_path, suffix):
     (write_parquet if suffix == "parquet" else write_feather)(pa.table(columns), path)
     with pytest.raises(DataError, match="'E' has dtype float16: differences such as"):
         read(path, x=NAMES, y="y")
+
+
+def test_text_in_a_workbook_is_told_by_the_row_that_excel_shows(tmp_path):
+    table = pd.DataFrame({"a": [1.0, 2.0, 3.0], "y": [1.0, "oops", 2.0]})
+    table.to_excel(tmp_path / "a.xlsx", index=False)
+    with pytest.raises(DataError, match=r"column 'y' holds 'oops' in row 3 of the sheet, not a real number"):
+        read(tmp_path / "a.xlsx")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.xlsx"])
+def test_dates_as_times_of_a_file_are_refused_with_the_fix(tmp_path, name):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(30, 2)), columns=["a", "b"])
+    kind = {"a.csv": "to_csv", "a.parquet": "to_parquet", "a.xlsx": "to_excel"}[name]
+    for times in (pd.date_range("2020-01-01", periods=30, freq="h"), [f"{k % 24}:{k:02}" for k in range(30)]):
+        getattr(table.assign(t=times), kind)(tmp_path / name, index=False)
+        with pytest.raises(
+            DataError, match=r"column 't' is the time and holds dates, such as .* make them numbers"
+        ):
+            read(tmp_path / name, derivative="t", output="vector")

@@ -9,7 +9,9 @@ import torch
 from helpers import ORDERED_SIGNATURES, normal, seeds
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
+import gortho
 from gortho import QuadraticForm
 from gortho.reps import DirectSum, Scalar, Vector, as_rep
 from gortho.samples import DataError
@@ -357,3 +359,18 @@ def test_errors_of_targets_of_any_size_keep_their_units():
     samples = Samples(torch.ones(2, 1, 2).double(), y, noise=0.01 * y.abs())
     scaled = samples.in_units(*samples.units)
     torch.testing.assert_close(scaled.noise, 0.01 * scaled.y.abs())
+
+
+def test_what_is_no_array_is_named_with_the_fix():
+    x, y = np.eye(3)[[0, 1, 2] * 20], np.ones(60)
+    for table, told in (
+        ((row for row in x), r"X has type generator and is no array: give list\(X\)"),
+        (map(tuple, x), r"X has type map and is no array: give list\(X\)"),
+        (csr_array(x), r"X has type csr_array and is no array: give X.toarray\(\)"),
+        (None, "X is None, not an array"),
+    ):
+        for ask in (lambda X: gortho.discover(X, y), lambda X: enter(X, y)):
+            with pytest.raises(DataError, match=told):
+                ask(table)
+    with pytest.raises(DataError, match=r"y has type generator and is no array: give list\(y\)"):
+        gortho.discover(x, (value for value in y))

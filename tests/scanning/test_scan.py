@@ -397,6 +397,24 @@ def test_command(file, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--set"], "--set is given, but each sample has one vector: say how many by --points"),
+        (["--set", "--points", "1"], "--set is given, but each sample has one vector"),
+        (["--scalars-per-point", "--points", "2"], "--scalars-per-point is given without --scalars"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(monkeypatch, options, says):
+    begun = []
+    monkeypatch.setattr(gortho, "scan", lambda path, **_: begun.append(path) or Scan.of([]))
+    result = CliRunner().invoke(cli.main, ["scan", "many.csv", "--x", "a,b", *options])
+    assert result.exit_code == 2 and says in " ".join(result.output.split()) and not begun
+    for more in (["many.npz", "--set"], ["many.csv", "--set", "--points", "2"]):
+        assert CliRunner().invoke(cli.main, ["scan", "--x", "a,b", *more]).exit_code == 0
+    assert len(begun) == 2
+
+
+@pytest.mark.parametrize(
     ("name", "folder"), [("run.1.csv", "run.1"), ("run.2.csv.gz", "run.2"), ("all", "all"), (".", "here")]
 )
 def test_the_folder_of_the_table_is_named_after_the_file(monkeypatch, name, folder):

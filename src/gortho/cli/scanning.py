@@ -77,8 +77,14 @@ def scan(
       gortho scan events.csv --x E,px:pz --targets mass,t:w --y-error {}_err
       gortho scan runs --y label --output class --dask tcp://head:8786
     """
+    if options["scalars_per_point"] and options["scalars"] is None:
+        raise click.UsageError("--scalars-per-point is given without --scalars: say which columns they are")
     import gortho
+    from gortho.samples.kinds import ARRAYS
 
+    table = not file.is_dir() and file.suffix.lower() not in ARRAYS
+    if options["set_like"] and table and (options["points"] or 1) == 1:
+        raise click.UsageError("--set is given, but each sample has one vector: say how many by --points")
     options = {name: v for name, v in options.items() if v not in (None, "", []) and v is not False}
     folder = out or Path(f"{Path(file.name.removesuffix('.gz')).stem or 'here'}-scan")
 

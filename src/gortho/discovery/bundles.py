@@ -15,7 +15,7 @@ from torch import Tensor
 from gortho.samples.frame import Frame
 from gortho.samples.values import Samples
 
-#: Inputs that differ by less, in units of their column, are the same.
+#: Numbers that differ by less, as a share of themselves or of the usual size in their column, are the same.
 SAME_INPUTS = 1e-12
 #: Rows follow a trajectory if the median step from one to the next is below this share of a random distance …
 SHORT_STEPS = 0.1
@@ -44,9 +44,19 @@ def bundled(samples: Samples) -> tuple[Samples, list[str]]:
 def same_inputs(samples: Samples) -> Tensor:
     """The number of its input for each sample ``(N,)``, the same number for the same inputs."""
     rows = torch.cat([t.double().flatten(1) for t in samples.inputs if t is not None], dim=1)
-    unit = rows.abs().amax(0)
-    whole = (rows / torch.where(unit > 0, unit, 1.0) / SAME_INPUTS).round()
-    return torch.unique(whole, dim=0, return_inverse=True)[1]
+    usual = _usual_size(rows.abs())
+    values, order = rows.sort(dim=0)
+    size = values.abs()
+    steps = values.diff(dim=0) > SAME_INPUTS * torch.maximum(size[1:], size[:-1]).maximum(usual)
+    numbers = torch.zeros_like(order)
+    numbers.scatter_(0, order[1:], steps.cumsum(0))
+    return torch.unique(numbers, dim=0, return_inverse=True)[1]
+
+
+def _usual_size(size: Tensor) -> Tensor:
+    """The median size in each column, without zeros and their rounding; few huge numbers do not count."""
+    large = size.kthvalue(-(-len(size) * 19 // 20), dim=0).values
+    return size.where(size > SAME_INPUTS * large, torch.nan).nanmedian(0).values.nan_to_num(0.0)
 
 
 def _follow_each_other(samples: Samples) -> bool:

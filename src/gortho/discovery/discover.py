@@ -48,9 +48,10 @@ from gortho.objectives import Objective, objectives_for
 from gortho.progress import Watch, watched
 from gortho.reps import Rep
 from gortho.samples.called import Labels
-from gortho.samples.door import CONSTANT_IN_MOST, as_names, constant_targets, enter, hopeless
-from gortho.samples.named import frame_columns, scalar_columns
-from gortho.samples.spaces import are_spaces, coordinates_of, side_by_side, with_coordinates
+from gortho.samples.checks import no_array
+from gortho.samples.door import CONSTANT_IN_MOST, constant_targets, enter, hopeless
+from gortho.samples.named import check_rows, frame_columns, scalar_columns
+from gortho.samples.spaces import are_spaces, columns_of, side_by_side, with_names
 from gortho.samples.values import Samples
 from gortho.training.checkpoints import Ended
 
@@ -123,18 +124,21 @@ def discover(
     if watch is not None and not callable(watch):
         raise TypeError(f"watch = {watch!r}: give a function of (stage, share, leading form), such as print")
     clock, seed = Clock(time_budget), checks.seed(seed)
+    if not hasattr(X, "__len__") or hasattr(X, "toarray"):
+        raise no_array(X, "X")
     dims: tuple[int, ...] = ()
+    columns = frame_columns(X)
     if are_spaces(X):
         if spaces:
             raise ValueError("X is a list of arrays, one for each kind of vector: leave out spaces")
-        columns = [name for part in X for name in frame_columns(part)]
+        check_rows(X=X, y=y, scalars=scalars, sample_weight=sample_weight, y_error=y_error)
+        columns = columns_of(X)
         X, spaces, dims = side_by_side(X)
     if settings is not None and not isinstance(settings, Settings):
         raise TypeError(f"settings is a {type(settings).__name__}: give gortho.Settings(...)")
     kinds: list[tuple[str, ...]] = []
-    if len(set(dims)) > 1:
-        kinds, each = coordinates_of(as_names(names, columns) or [], spaces, dims)
-        names, labels = kinds[dims.index(max(dims))], with_coordinates(Labels.of(labels, y, scalars), each)
+    if dims:
+        kinds, names, labels = with_names(names, Labels.of(labels, y, scalars), columns, spaces, dims)
     limits = allowed(time_budget, max_samples, seed, read=None if known is None else len(X))
     clock.rows_left_out = limits.rows(0) < (len(X) if known is None else known.rows)
     samples, notices = enter(
@@ -181,7 +185,7 @@ def discover(
             if constant_targets(posed.given.train):
                 return refused(*CONSTANT_IN_MOST)
             found = _discover(samples, posed, *given, watch, notices, tolerance, asked)
-    from_tables: dict[str, Any] = {"columns": frame_columns(X), "scalar_columns": scalar_columns(scalars)}
+    from_tables: dict[str, Any] = {"columns": columns, "scalar_columns": scalar_columns(scalars)}
     return replace(with_reach(found, samples), **from_tables)
 
 

@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gortho.discovery.inputs import vectors
 from gortho.nn.framed import InFrame
 from gortho.objectives.entropy import probabilities
 from gortho.reps import Scalar, as_rep
 from gortho.samples.called import Labels
-from gortho.samples.door import as_tuples, by_name, split_scalars
+from gortho.samples.door import split_scalars
 from gortho.samples.named import check_lengths, check_rows, scalars_by_name
 
 if TYPE_CHECKING:
@@ -92,8 +93,7 @@ def invariants(found: Any, X: Any, scalars: Any = None) -> pd.DataFrame:
         met = found.symmetry or f"the verdict {found.verdict}"
         raise ValueError(f"a table of invariants is made for O(A) of one form alone, not for {met}")
     check_rows(X=X, scalars=scalars)
-    points = int(found.network_options.get("points", 1))
-    x = np.asarray(as_tuples(by_name(X, found.names, found.columns, points)), float)
+    x = np.asarray(vectors(found, X), float)
     x = x[:, None] if x.ndim == 2 else x
     gram = np.einsum("zin,nm,zjm->zij", x, found.symmetry.form.matrix.numpy(), x)
     pairs = list(combinations_with_replacement(range(x.shape[1]), 2))

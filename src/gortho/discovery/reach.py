@@ -33,7 +33,7 @@ class Extrapolated(UserWarning):
     """Predictions were asked far outside the samples that the predictor was fitted to."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reach:
     """The ranges of the invariants that a predictor was fitted to, in its own units.
 

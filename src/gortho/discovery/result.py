@@ -15,6 +15,7 @@ from scipy.stats import t as student_t
 from gortho.discovery import display, exporting, words
 from gortho.discovery.defect import Defect
 from gortho.discovery.evidence import Evidence
+from gortho.discovery.inputs import inputs
 from gortho.discovery.provenance import Provenance, Restart
 from gortho.discovery.reach import UNDEFINED, Extrapolated, Reach, collected
 from gortho.discovery.verdict import Verdict
@@ -27,9 +28,6 @@ from gortho.nn.framed import InFrame
 from gortho.objectives.entropy import least_probability, probabilities
 from gortho.report.data import Peer
 from gortho.report.words import spoken
-from gortho.samples.door import as_tuples, by_name, split_scalars
-from gortho.samples.named import check_counts, check_lengths, check_rows
-from gortho.samples.spaces import are_spaces, side_by_side
 from gortho.samples.values import Samples
 from gortho.skew import SkewForm
 from gortho.symmetry import Symmetry
@@ -41,7 +39,7 @@ class NotAccepted(UserWarning):
     """Warning: a prediction uses a form that the verdict does not accept."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Discovery:
     """Whether there is a quadratic form behind the data, which one, and how certain that is.
 
@@ -65,7 +63,7 @@ class Discovery:
         classes: the classes, if the targets were labels.
         restarts: the forms at which the starts of the search ended, best first.
         provenance: samples, seed, errors, times, versions.
-        columns: names of the columns that x came from, which `predict` finds in a data frame.
+        columns: names of the columns that x came from, which `predict` finds in a data frame; "" for arrays beside it.
         scalar_columns: the same for the scalars, if they came from a table.
         violation: how the law deviates from the form, if it certainly does.
         wider: the symmetry instead of O(A), if the data respect another one (M15, M16, M17).
@@ -94,7 +92,7 @@ class Discovery:
     held_out: tuple[np.ndarray, np.ndarray] | None = None
     notices: tuple[str, ...] = ()
     classes: tuple[Any, ...] = ()
-    columns: tuple[str, ...] = ()  # of the table that x came from
+    columns: tuple[str, ...] = ()
     violation: Violation | None = None
     wider: Wider | None = None
     formula: Formula | None = None
@@ -221,19 +219,9 @@ class Discovery:
         """The least probability that a class is given, before all are divided by their sum."""
         return least_probability(self.provenance.samples, len(self.classes))
 
-    def _inputs(self, net: InFrame, X: Any, scalars: Any) -> tuple[Any, Any, Any]:
-        """Vectors, scalars of points and scalars of samples; the columns of data frames by name."""
-        check_rows(X=X, scalars=scalars)
-        X = side_by_side(X)[0] if are_spaces(X) else X
-        points = as_tuples(by_name(X, self.names, self.columns, net.points))
-        given = split_scalars(scalars, points.shape[1] if points.ndim == 3 else 1, self.scalar_columns)
-        check_lengths(given, len(points))
-        check_counts(given, (net.point_scalars, net.sample_scalars), self.scalar_columns)
-        return points, *given
-
     def _values(self, X: Any, scalars: Any) -> np.ndarray:
         net = self._network(stacklevel=4)
-        points, point, sample = self._inputs(net, X, scalars)
+        points, point, sample = inputs(self, net, X, scalars)
         with collected(net) as pieces:
             values = predict(net, points, point, sample).numpy()
         beyond = "" if self.reach is None else self.reach.warning(torch.cat(pieces))
@@ -246,7 +234,7 @@ class Discovery:
     def equivariance_error(self, X: Any, scalars: Any = None, max_boost: float = 1.0, seed: int = 0) -> float:
         """Relative equivariance error of the predictor on given inputs, in float64."""
         net = self._network()
-        points, *parts = self._inputs(net, X, scalars)
+        points, *parts = inputs(self, net, X, scalars)
         given = [None if s is None else torch.as_tensor(s) for s in parts]
         w = self.wider
         return equivariance_error(

@@ -158,13 +158,13 @@ class Formula:
 
     def __call__(self, X: Any, scalars: Any = None) -> np.ndarray:
         """Its values ``(N, …)`` for inputs as in `discover`."""
-        from gortho.samples.door import as_tuples, by_name, flat_scalars
-        from gortho.samples.spaces import are_spaces, side_by_side
+        from gortho.samples.door import flat_scalars
+        from gortho.samples.spaces import as_found
 
-        X = side_by_side(X)[0] if are_spaces(X) else X
-        forms = self.symmetry.forms
-        names = forms[0].names if forms else self.coordinates[: self.symmetry.n]
-        points = np.asarray(as_tuples(by_name(X, names, self.coordinates, self.points)), float)
+        forms, spaces = self.symmetry.forms, self.symmetry.spaces or [0] * self.points
+        kinds = [form.names for form in forms] or [self.coordinates[: self.symmetry.n]]
+        columns = [name for name in self.coordinates if name]  # shorter vectors are filled up
+        points = np.asarray(as_found(X, kinds, spaces, columns), float)
         points = points[:, None] if points.ndim == 2 else points
         flat = flat_scalars(X, scalars, points.shape, self.scalars)
         if points.shape[1] != self.points or flat.shape[1] != len(self.scalars):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import reprlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from .errors import LEAVE_OUT, DataError, listed
+from .errors import LEAVE_OUT, DataError, listed, row_number
 from .sampling import Limits, choose
 from .suspects import check_sizes, suspects
 
@@ -147,8 +147,13 @@ def variable_names(n: int) -> tuple[str, ...]:
     return tuple(f"x{i}" for i in range(n))
 
 
-def as_float64(values: Any, name: str, columns: Sequence[str] | None = None) -> np.ndarray:
-    """The values as a float64 array, or a DataError which names the first that is not a real number."""
+def as_float64(
+    values: Any,
+    name: str,
+    columns: Sequence[str] | None = None,
+    place: Callable[[int], str] = row_number,
+) -> np.ndarray:
+    """The values as a float64 array, or a DataError which names the first that is not a real number, and its place."""
     for column, kind in getattr(getattr(values, "dtypes", None), "items", dict)():
         if str(kind) == "category":
             raise DataError(
@@ -156,7 +161,7 @@ def as_float64(values: Any, name: str, columns: Sequence[str] | None = None) -> 
             )
     array = as_array(values, name)
     if array.ndim == 0:
-        raise DataError(f"{name} is {reprlib.repr(values)}, not an array: give one row per sample")
+        raise no_array(values, name)
     if array.dtype.kind in "fiub" or (array.dtype.kind == "O" and _offender(array) is None):
         return np.ascontiguousarray(array, dtype=np.float64)
     index = _offender(array) or (0,) * array.ndim
@@ -172,8 +177,17 @@ def as_float64(values: Any, name: str, columns: Sequence[str] | None = None) -> 
     plain = value.item() if isinstance(value, np.generic) else value
     found = str(value) if array.dtype.kind in "mM" else repr(plain)
     raise DataError(
-        f"{name} holds {found} {_where(index, f'row {index[0]}', columns)}, not a real number: {fix}"
+        f"{name} holds {found} {_where(index, place(index[0]), columns)}, not a real number: {fix}"
     )
+
+
+def no_array(values: Any, name: str) -> DataError:
+    """The error for what numpy makes no array of: generators, sparse matrices, None."""
+    if isinstance(values, Iterator):
+        return DataError(f"{name} has type {type(values).__name__} and is no array: give list({name})")
+    if hasattr(values, "toarray"):
+        return DataError(f"{name} has type {type(values).__name__} and is no array: give {name}.toarray()")
+    return DataError(f"{name} is {reprlib.repr(values)}, not an array: give one row per sample")
 
 
 def as_array(values: Any, name: str) -> np.ndarray:

@@ -19,6 +19,7 @@ from gortho.samples.checks import (
     check_finite,
     check_samples,
     errors_of,
+    no_array,
     variable_names,
     weights_of,
 )
@@ -57,6 +58,8 @@ def as_tuples(X: Any) -> np.ndarray | Tensor:
         as_array(X, "X")
         return X.detach().double()
     array = as_array(X, "X")
+    if array.ndim == 0:
+        raise no_array(X, "X")
     return array.astype(np.float64) if array.dtype.kind in "fiu" else array
 
 
@@ -79,7 +82,7 @@ def by_name(X: Any, names: Sequence[str], columns: Sequence[str] = (), points: i
                 "or X[None] of an array"
             )
         return X
-    ways = [list(columns)] if len(columns) == size else []
+    ways = [list(columns)] if len(set(columns)) == len(columns) == size else []
     if points == 1:
         ways.append([str(name) for name in names])
     else:

@@ -84,15 +84,37 @@ def check_lengths(given: Sequence[Any], rows: int) -> None:
 
 
 def check_rows(**tables: Any) -> None:
-    """Refuse tables with the same labels of rows in another order: row i of one must belong to row i of the other."""
+    """Refuse tables whose labels say that row i of one does not belong to row i of the other."""
     flat: dict[str, Any] = {}
     for name, table in tables.items():
-        parts = table if isinstance(table, dict) else {"": table}
-        flat |= {f"{name}[{part!r}]" if part else name: one for part, one in parts.items()}
+        parts: dict[Any, Any] = table if isinstance(table, dict) else {"": table}
+        if isinstance(table, list | tuple) and all(getattr(part, "ndim", 0) >= 2 for part in table):
+            parts = dict(enumerate(table))
+        flat |= {name if part == "" else f"{name}[{part!r}]": one for part, one in parts.items()}
     labelled = {name: t.index for name, t in flat.items() if hasattr(getattr(t, "index", None), "equals")}
     for name, labels in labelled.items():
         first, known = next(iter(labelled.items()))
-        if len(known) == len(labels) and not known.equals(labels) and not known.difference(labels).size:
+        if len(known) != len(labels) or known.equals(labels):
+            continue
+        if not known.difference(labels).size and not labels.difference(known).size:
             raise DataError(
                 f"{first} and {name} have the same labels of rows in another order: give {name}.loc[{first}.index]"
             )
+        if known.is_unique and labels.is_unique:
+            _check_places(first, known, name, labels)
+
+
+def _check_places(first: str, known: Any, name: str, labels: Any) -> None:
+    """Refuse tables that have most of their labels in common, some of them in other rows: "d.iloc[1:], s.iloc[:-1]"."""
+    places = labels.get_indexer(known)
+    there = places >= 0
+    moved = there & (places != range(len(places)))
+    if 2 * there.sum() <= len(places) or not moved.any():
+        return
+    row = int(moved.argmax())
+    raise DataError(
+        f"{first} and {name} have {there.sum()} of {len(places)} labels of rows in common, but in different rows: "
+        f"{known[row]!r} is that of row {row} of {first} and of row {places[row]} of {name}. Give the rows of both "
+        f"with .loc[{first}.index.intersection({name}.index)]; if they belong together as they stand, give both with "
+        ".reset_index(drop=True)"
+    )

@@ -33,7 +33,8 @@ def whole_table(
     def pieces(columns: list[str], labels: Collection[str]) -> list[Piece]:
         found = {name: column(name) for name in columns}
         found = {
-            n: np.asarray(v) if n in labels else as_float64(v, f"column {n!r}") for n, v in found.items()
+            n: np.asarray(v) if n in labels else as_float64(v, f"column {n!r}", place=where)
+            for n, v in found.items()
         }
         for name, values in found.items():
             if values.shape != (total,):

@@ -17,6 +17,8 @@ from .wanted import MORE, Wanted
 TARGET = re.compile(r"y$|y[_\d]|target|label", re.IGNORECASE)
 #: What begins with a letter is no number, but for missing and logical ones.
 WORD = re.compile(r"^\s*(?!(?:nan?|n/a|none|null|true|false|inf|infinity)\s*$)[^\W\d_]", re.IGNORECASE)
+#: What a date or a time of day looks like.
+DATE = re.compile(r"\d[-/.]\d{1,2}[-/.]\d|\d:\d\d")
 LOOKED_AT = 20  # rows that tell whether a target is text
 INDEX = re.compile(r"$|Unnamed: \d+$|__index_level_\d+__$")  # row numbers that pandas writes along
 
@@ -67,6 +69,7 @@ def _chosen(table: Table, wanted: Wanted) -> Chunks:
         raise DataError(f"columns {listed(twice)} are used more than once: give each to x, y or scalars once")
     picked = {part: tuple(names) for part, names in parts.items() if names}
     codes: dict[str, Codes] = {}
+    _check_times(table, rest.get("time", []))
     if not wanted.labels:
         _check_no_labels(table, y_columns)
     if wanted.labels and y_columns:
@@ -96,6 +99,17 @@ def _check_no_labels(table: Table, y_columns: list[str]) -> None:
             raise DataError(
                 f"column {name!r} holds text, such as {listed(sorted(words)[:2])}: give output='class' if these are "
                 "labels, or numbers"
+            )
+
+
+def _check_times(table: Table, names: list[str]) -> None:
+    """Refuse dates as times, which are no numbers: advice to drop their column would not help."""
+    for name in names:
+        cells = map(str, table.head(LOOKED_AT)[name].dropna())
+        if date := next(filter(DATE.search, cells), None):
+            raise DataError(
+                f"column {name!r} is the time and holds dates, such as {date!r}: make them numbers, such as the "
+                "seconds or days since the first"
             )
 
 

@@ -28,6 +28,8 @@ from gortho.samples.errors import DataError
 from gortho.samples.frame import Frame
 from gortho.samples.values import Samples
 
+NO_FORM_YET = "The search was interrupted before there was a form."
+
 
 def output_spaces(samples: Samples, dims: tuple[int, ...]) -> list[int]:
     """The spaces that the output may move with; a scalar moves with none, and goes with the longest vectors."""
@@ -108,41 +110,60 @@ def discover_several(
         raise ValueError(
             "vectors of different dimension are supported with absolute errors: leave out errors"
         )
-    ends, spaces = [], asked.spaces
-    with clock.stage("search"):
-        for output in output_spaces(samples, dims):
-            posed = posed_by_space(samples, spaces, dims, output, seed, names, whole)
-            parts = posed.weighted(ABSOLUTE)
-            claim = Claim(spaces_name(spaces, output), spaces=spaces, output_space=output, dims=dims)
-            train = parts.train.rows(slice(0, SEARCH_SAMPLES))
-            validation = parts.validation.rows(slice(0, VALIDATION_SAMPLES))
-            end = last_look(claim, train, validation, first_look(claim, train, [], seed), seed)
-            ends.append((end.error / validation.variance, posed, end))
+    ends, spaces, interrupted = [], asked.spaces, False
+    try:
+        with clock.stage("search"):
+            for output in output_spaces(samples, dims):
+                posed = posed_by_space(samples, spaces, dims, output, seed, names, whole)
+                parts = posed.weighted(ABSOLUTE)
+                claim = Claim(spaces_name(spaces, output), spaces=spaces, output_space=output, dims=dims)
+                train = parts.train.rows(slice(0, SEARCH_SAMPLES))
+                validation = parts.validation.rows(slice(0, VALIDATION_SAMPLES))
+                end = last_look(claim, train, validation, first_look(claim, train, [], seed), seed)
+                ends.append((end.error / validation.variance, posed, end))
+    except KeyboardInterrupt:
+        interrupted = True
+    start = Discovery(
+        Verdict.UNDERDETERMINED,
+        NO_FORM_YET,
+        INTERRUPTED[1],
+        0.0,
+        repr(samples.rep),
+        names[dims.index(samples.n)],
+        Provenance.of(samples, seed, clock, tolerance),
+        notices=tuple(notices),
+    )
+    if not ends:
+        return start
     _, posed, end = min(ends, key=lambda found: found[0])
     parts = posed.weighted(ABSOLUTE)
     nothing = Measured(1.0, 0.0, 1.0, 0.0, 0.0, 1.0)
     noise = noise_of(parts.train)
     empty = Evidence(len(parts.train), len(parts.held_out), 1.0, 1.0, "", "", nothing, nothing, noise=noise)
     true = posed.given.held_out.y.flatten().numpy()[:SHOWN]
-    start = Discovery(
-        Verdict.UNDERDETERMINED,
-        "",
-        "",
-        0.0,
-        repr(samples.rep),
-        names[end.claim.output_space],
-        Provenance.of(samples, seed, clock, tolerance),
+    start = replace(
+        start,
+        reason=INTERRUPTED[0],
+        names=names[end.claim.output_space],
         candidate=symmetry_out(posed, end.claim, end.theta).form_of(end.claim.output_space),
-        evidence=empty,
-        held_out=(true, true),
-        notices=tuple(notices),
     )
-    case = Case(start, samples, posed, None, settings, seed, clock, tolerance)
+    if interrupted:
+        return start
+    case = Case(
+        replace(start, evidence=empty, held_out=(true, true)),
+        samples,
+        posed,
+        None,
+        settings,
+        seed,
+        clock,
+        tolerance,
+    )
     try:
         with clock.stage("twins"):
             trial = Court(case, parts).tried(end)
     except KeyboardInterrupt:
-        return replace(start, reason=INTERRUPTED[0], advice=INTERRUPTED[1], evidence=None)
+        return start
     direct = trial.comparison.direct_unexplained
     trial = replace(trial, evidence=replace(trial.evidence, direct_unexplained=direct))
     return with_formula(wider_answer(case, trial), posed, None, clock)
