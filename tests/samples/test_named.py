@@ -6,10 +6,10 @@ import pytest
 
 import gortho
 from gortho.samples import DataError
+from gortho.samples.arranged import as_found, columns_of
 from gortho.samples.door import enter
 from gortho.samples.errors import MissingError
 from gortho.samples.named import check_rows, scalars_by_name
-from gortho.samples.spaces import as_found, columns_of
 
 QUICK = gortho.Settings(starts=4, generations=1, refits=2, predictor_steps=20)
 

@@ -372,5 +372,11 @@ def test_what_is_no_array_is_named_with_the_fix():
         for ask in (lambda X: gortho.discover(X, y), lambda X: enter(X, y)):
             with pytest.raises(DataError, match=told):
                 ask(table)
+    with pytest.raises(
+        DataError, match=r"X\[1\] has type csr_array and is no array: give X\[1\].toarray\(\)"
+    ):
+        gortho.discover([x, csr_array(x)], y)
+    with pytest.raises(DataError, match=r"X\[0\] holds 'a' in row 1, column 'u'"):
+        gortho.discover([pd.DataFrame({"u": [1.0, "a"]}), x[:2]], y[:2])
     with pytest.raises(DataError, match=r"y has type generator and is no array: give list\(y\)"):
         gortho.discover(x, (value for value in y))

@@ -47,11 +47,12 @@ from gortho.forms import QuadraticForm
 from gortho.objectives import Objective, objectives_for
 from gortho.progress import Watch, watched
 from gortho.reps import Rep
+from gortho.samples.arranged import columns_of, with_names
 from gortho.samples.called import Labels
 from gortho.samples.checks import no_array
 from gortho.samples.door import CONSTANT_IN_MOST, constant_targets, enter, hopeless
 from gortho.samples.named import check_rows, frame_columns, scalar_columns
-from gortho.samples.spaces import are_spaces, columns_of, side_by_side, with_names
+from gortho.samples.spaces import are_spaces, side_by_side
 from gortho.samples.values import Samples
 from gortho.training.checkpoints import Ended
 

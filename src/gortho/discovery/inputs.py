@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gortho.nn.framed import InFrame
+from gortho.samples.arranged import as_found
 from gortho.samples.door import split_scalars
 from gortho.samples.named import check_counts, check_lengths, check_rows
-from gortho.samples.spaces import as_found
 
 
 def vectors(found: Any, X: Any) -> Any:

@@ -158,8 +158,8 @@ class Formula:
 
     def __call__(self, X: Any, scalars: Any = None) -> np.ndarray:
         """Its values ``(N, …)`` for inputs as in `discover`."""
+        from gortho.samples.arranged import as_found
         from gortho.samples.door import flat_scalars
-        from gortho.samples.spaces import as_found
 
         forms, spaces = self.symmetry.forms, self.symmetry.spaces or [0] * self.points
         kinds = [form.names for form in forms] or [self.coordinates[: self.symmetry.n]]
