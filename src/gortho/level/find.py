@@ -14,6 +14,7 @@ from gortho.forms import QuadraticForm
 from gortho.level.evidence import LevelEvidence, clouds, clump_size, judge, neighbours_alike
 from gortho.level.fit import Fit, Quadric, feet, resampled, robust, unknowns
 from gortho.level.result import LevelForm, with_spreads
+from gortho.level.scatter import weighed
 from gortho.samples.checks import as_float64, check_inputs, variable_names
 from gortho.samples.door import MIN_SAMPLES, redundant
 from gortho.samples.errors import DataError, listed
@@ -157,7 +158,8 @@ def _fit(
         W = Frame.of(torch.from_numpy(x[usual] - m)).W.numpy()
         noise = np.eye(len(W)) if errors is None else (W * errors**2) @ W.T
         noise = noise / np.trace(noise) * len(W)
-        fit = robust((x - m) @ W.T, noise, seed)
+        z = (x - m) @ W.T
+        fit = weighed(z, robust(z, noise, seed), noise)
         if last or (fit.inliers == usual).all() or fit.inliers.sum() <= len(fit.theta) + 1:
             break
         usual = fit.inliers
@@ -180,6 +182,11 @@ def _answer(
         shown = ", ".join(map(str, outside[:5])) + ", …" * (len(outside) > 5)
         notices.append(
             f"{len(outside)} of {len(x)} points are outliers and were left out (rows {shown} from 0)"
+        )
+    if (factor := np.ptp(np.log(fit.sizes[inside]))) > 0:
+        notices.append(
+            f"the errors of the points vary along the surface, by a factor of {np.exp(factor):.2g}: points with larger "
+            "ones count less"
         )
     if evidence.structured and evidence.distance > EXACT_ZERO:
         notices.append(
