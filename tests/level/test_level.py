@@ -250,6 +250,32 @@ def test_equal_errors_are_not_taken_to_vary():
 # Refusals
 
 
+@pytest.mark.parametrize("exponent", [1.1, 1.4])
+def test_the_ends_of_a_smooth_curve_are_no_outliers(exponent):
+    found = level_form(power(exponent, 300, 0, np.random.default_rng(0)))
+    assert found.form is None and "same side" in found.reason and found.evidence.structure > 0.9
+
+
+def test_a_superellipse_near_an_ellipse_is_not_given_one():
+    """Its distances from the ellipse are smaller than the errors, but neighbours have them in common."""
+    for seed in range(3):
+        rng = np.random.default_rng([7, seed])
+        x = not_a_quadric("rounder square", 2, 400, rng)
+        assert level_form(x + 0.03 * rng.normal(size=x.shape)).form is None
+
+
+def test_points_of_two_surfaces_are_not_given_the_one_between():
+    rng = np.random.default_rng(5)
+    p, mass = rng.normal(size=(400, 3)), np.repeat([0.14, 0.49], 200)
+    shells = np.c_[np.sqrt(mass**2 + (p**2).sum(1)), p]
+    spheres = surface(3, 0, 300, rng) * rng.choice([1, 1.1], (300, 1))
+    for points in (shells, spheres):
+        found = level_form(points)
+        assert found.verdict is Verdict.UNDERDETERMINED and "two surfaces" in found.reason
+    even = surface(3, 0, 300, rng) + 0.1 * rng.uniform(-1, 1, (300, 3))
+    assert level_form(even).verdict is Verdict.FOUND
+
+
 def not_a_quadric(kind, n, N, rng):
     u = rng.normal(size=(N, n))
     return {
@@ -257,6 +283,7 @@ def not_a_quadric(kind, n, N, rng):
         "cube": rng.uniform(size=(N, n)),
         "ball": u / np.linalg.norm(u, axis=1, keepdims=True) * rng.uniform(size=(N, 1)) ** (1 / n),
         "tails": rng.standard_t(3, size=(N, n)),
+        "rounder square": u / (np.abs(u) ** 2.5).sum(1, keepdims=True) ** 0.4,
         "rounded cube": u / (u**4).sum(1, keepdims=True) ** 0.25,
     }[kind]
 

@@ -11,8 +11,16 @@ import torch
 
 from gortho.discovery.verdict import ZERO_ERRORS, ZERO_SHARE, Verdict
 from gortho.forms import QuadraticForm
-from gortho.level.evidence import LevelEvidence, clouds, clump_size, judge, neighbours_alike
-from gortho.level.fit import Fit, Quadric, feet, resampled, robust, unknowns
+from gortho.level.evidence import (
+    LevelEvidence,
+    beside,
+    clouds,
+    clump_size,
+    judge,
+    kurtosis_bound,
+    neighbours_alike,
+)
+from gortho.level.fit import EXACT, Fit, Quadric, feet, resampled, robust, unknowns
 from gortho.level.result import LevelForm, with_spreads
 from gortho.level.scatter import weighed
 from gortho.samples.checks import as_float64, check_inputs, variable_names
@@ -34,8 +42,6 @@ MAX_POINTS = 20_000
 SHOWN = 2_000
 #: Points farther than this many median deviations from the median, in some column, do not count for the frame.
 UNUSUAL = 10.0
-#: Eigenvalues, levels and distances below this share of the largest are rounding, whatever their errors.
-EXACT_ZERO = 1e-9
 #: Points over unknowns, at least.
 SPARE = 5
 
@@ -188,7 +194,7 @@ def _answer(
             f"the errors of the points vary along the surface, by a factor of {np.exp(factor):.2g}: points with larger "
             "ones count less"
         )
-    if evidence.structured and evidence.distance > EXACT_ZERO:
+    if evidence.structured and evidence.distance > EXACT:
         notices.append(
             f"neighbouring points lie on the same side of the quadric (correlation {evidence.structure:.2f}): their "
             "errors go together, or the surface differs a little from a quadric; intervals allow for it"
@@ -203,8 +209,10 @@ def _evidence(z: np.ndarray, fit: Fit, noise: np.ndarray, seed: int) -> LevelEvi
     """What is known before the refits."""
     inside = fit.inliers
     null = clouds(int(inside.sum()), noise, seed)
-    on = feet(z[inside], Quadric.of(fit.theta, z.shape[1]), noise)
-    alike, p = neighbours_alike(on, fit.residuals[inside])
+    on = feet(z, Quadric.of(fit.theta, z.shape[1]), noise)
+    seen = inside | beside(on, fit.residuals, inside)
+    most = np.abs(fit.residuals[inside]).max()  # lest a few outliers decide
+    alike, p = neighbours_alike(on[seen], fit.residuals[seen].clip(-most, most))
     count = unknowns(z.shape[1])
     return LevelEvidence(
         points=len(z),
@@ -218,6 +226,7 @@ def _evidence(z: np.ndarray, fit: Fit, noise: np.ndarray, seed: int) -> LevelEvi
         structure_p=p,
         clump_size=clump_size(z[inside], count),
         unknowns=count,
+        kurtosis=kurtosis_bound(fit.residuals[inside] / np.sqrt(np.clip(1 - fit.leverage[inside], 0.1, 1.0))),
     )
 
 
@@ -230,10 +239,10 @@ def _settle(
     errors = np.std([np.einsum("ik,ij,jk->k", Q, r.A / np.linalg.norm(r.A), Q) for r in refits], axis=0)
     errors = errors * np.linalg.norm(quadric.A)
     zero = (np.abs(values) <= ZERO_SHARE * largest) & (
-        np.abs(values) <= np.maximum(ZERO_ERRORS * errors, EXACT_ZERO * largest)
+        np.abs(values) <= np.maximum(ZERO_ERRORS * errors, EXACT * largest)
     )
     b, b_errors = Q.T @ quadric.b, np.std([Q.T @ r.b for r in refits], axis=0)
-    off = zero & (np.abs(b) > np.maximum(ZERO_ERRORS * b_errors, EXACT_ZERO * largest))
+    off = zero & (np.abs(b) > np.maximum(ZERO_ERRORS * b_errors, EXACT * largest))
     kept = Q[:, ~zero]
     A = (Q * np.where(zero, 0.0, values)) @ Q.T
     settled = Quadric((A + A.T) / 2, kept @ (kept.T @ quadric.b), quadric.f)
@@ -249,7 +258,7 @@ def _settle(
         centre_error=float(centres.std(0).max()),
         weakest_eigenvalue=float(min(sure.min(), 1e6)),
         cone=bool(
-            abs(settled.level) <= min(ZERO_SHARE * typical, max(ZERO_ERRORS * levels, EXACT_ZERO * typical))
+            abs(settled.level) <= min(ZERO_SHARE * typical, max(ZERO_ERRORS * levels, EXACT * typical))
         ),
         runs_off=bool(off.any()),
     )
@@ -272,7 +281,7 @@ def _in_units(
     form: QuadraticForm = frame.form_out(torch.from_numpy(quadric.A), names)
     A, W, back = form.matrix.numpy(), frame.W.numpy(), frame.inverse.numpy()
     values, Q = np.linalg.eigh(quadric.A)
-    kept = Q[:, np.abs(values) > EXACT_ZERO * np.abs(values).max()]
+    kept = Q[:, np.abs(values) > EXACT * np.abs(values).max()]
 
     def outside(one: Quadric) -> tuple[np.ndarray, np.ndarray, float]:
         """A of the size and sign of the form, centre and level."""
