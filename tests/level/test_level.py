@@ -132,6 +132,23 @@ def test_a_cylinder_has_a_zero_direction():
     assert "cylinder" in found.kind and found.calibration.matrix.shape == (3, 3)
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_the_centre_of_a_cylinder_is_free_along_its_axis(noise, tmp_path):
+    rng = np.random.default_rng(5)
+    x = np.concatenate([surface(2, 0, 200, rng), rng.normal(size=(200, 1))], axis=1)
+    x += noise * rng.normal(size=x.shape)
+    found = level_form(x, names=["u", "v", "w"])
+    assert found.free_names == ("w",) and np.isnan(found.centre_errors).tolist() == [False, False, True]
+    assert "(free)" in found.numbers()["centre"] and "centre is free in 'w'" in found.notices[-1]
+    again = LevelForm.load(found.save(tmp_path / "level.json"))
+    assert str(again) == str(found) and np.isnan(again.centre_errors[2])
+    assert json.loads(found.to_json())["centre_errors"][2] is None
+    pytest.importorskip("matplotlib")
+    assert "(free)" in found.to_html(tmp_path / "level.html").read_text(encoding="utf-8")
+    turned = level_form(x @ np.linalg.qr(rng.normal(size=(3, 3)))[0])
+    assert np.isnan(turned.centre_errors).all()
+
+
 @pytest.mark.parametrize(
     ("diagonal", "level", "kind"),
     [
@@ -274,6 +291,14 @@ def test_points_of_two_surfaces_are_not_given_the_one_between():
         assert found.verdict is Verdict.UNDERDETERMINED and "two surfaces" in found.reason
     even = surface(3, 0, 300, rng) + 0.1 * rng.uniform(-1, 1, (300, 3))
     assert level_form(even).verdict is Verdict.FOUND
+
+
+def test_a_short_arc_is_no_paraboloid():
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        w = rng.uniform(0.2, 1.2, 200)
+        found = level_form(np.c_[2 * np.cos(w), np.sin(w)] + 0.005 * rng.normal(size=(200, 2)))
+        assert found.verdict is Verdict.UNDERDETERMINED and "eigenvalue" in found.reason
 
 
 def not_a_quadric(kind, n, N, rng):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gortho.discovery.verdict import ZERO_ERRORS, ZERO_SHARE, Verdict
+from gortho.discovery.verdict import Verdict
 from gortho.forms import QuadraticForm
 from gortho.level.evidence import (
     LevelEvidence,
@@ -23,10 +23,11 @@ from gortho.level.evidence import (
 from gortho.level.fit import EXACT, Fit, Quadric, feet, resampled, robust, unknowns
 from gortho.level.result import LevelForm, with_spreads
 from gortho.level.scatter import weighed
+from gortho.level.settle import centre_in, free_columns, level_in, settle
 from gortho.samples.checks import as_float64, check_inputs, variable_names
 from gortho.samples.door import MIN_SAMPLES, redundant
 from gortho.samples.errors import DataError, listed
-from gortho.samples.frame import Frame, form_distance
+from gortho.samples.frame import Frame
 from gortho.samples.named import frame_columns
 from gortho.samples.sampling import choose
 from gortho.samples.suspects import check_sizes
@@ -182,7 +183,8 @@ def _answer(
     evidence = _evidence(z, fit, noise, seed)
     cells = int(inside.sum()) // 10 if evidence.structured else None
     refits = [Quadric.of(f.theta, len(W)) for f in resampled(z, fit, noise, REFITS, seed, cells)]
-    quadric, evidence = _settle(z[inside], Quadric.of(fit.theta, len(W)), refits, evidence)
+    columns = W * x[inside].std(0)
+    quadric, evidence = settle(z[inside], Quadric.of(fit.theta, len(W)), refits, evidence, columns)
     outside, notices = tuple(rows[~inside].tolist()), []
     if outside:
         shown = ", ".join(map(str, outside[:5])) + ", …" * (len(outside) > 5)
@@ -200,8 +202,13 @@ def _answer(
             "errors go together, or the surface differs a little from a quadric; intervals allow for it"
         )
     found = with_spreads(
-        _in_units(quadric, refits, evidence, Frame(torch.from_numpy(W)), m, names), x[inside]
+        _in_units(quadric, refits, evidence, Frame(torch.from_numpy(W)), m, names, columns), x[inside]
     )
+    if found.free_names:
+        notices.append(
+            f"the centre is free in {listed(found.free_names)}: it can be anywhere in the directions of the zero "
+            "eigenvalues, and the one shown is the nearest to the points"
+        )
     return replace(found, outliers=outside, points=x[:SHOWN], shown_outliers=~inside[:SHOWN]), notices
 
 
@@ -230,58 +237,21 @@ def _evidence(z: np.ndarray, fit: Fit, noise: np.ndarray, seed: int) -> LevelEvi
     )
 
 
-def _settle(
-    z: np.ndarray, quadric: Quadric, refits: list[Quadric], evidence: LevelEvidence
-) -> tuple[Quadric, LevelEvidence]:
-    """The quadric with zeros where the data allow them (singular directions, a cone), and how certain the rest is."""
-    values, Q = np.linalg.eigh(quadric.A)
-    largest = np.abs(values).max()
-    errors = np.std([np.einsum("ik,ij,jk->k", Q, r.A / np.linalg.norm(r.A), Q) for r in refits], axis=0)
-    errors = errors * np.linalg.norm(quadric.A)
-    zero = (np.abs(values) <= ZERO_SHARE * largest) & (
-        np.abs(values) <= np.maximum(ZERO_ERRORS * errors, EXACT * largest)
-    )
-    b, b_errors = Q.T @ quadric.b, np.std([Q.T @ r.b for r in refits], axis=0)
-    off = zero & (np.abs(b) > np.maximum(ZERO_ERRORS * b_errors, EXACT * largest))
-    kept = Q[:, ~zero]
-    A = (Q * np.where(zero, 0.0, values)) @ Q.T
-    settled = Quadric((A + A.T) / 2, kept @ (kept.T @ quadric.b), quadric.f)
-    centres = np.array([centre_in(r, kept) for r in refits])
-    distances = [form_distance(torch.from_numpy(quadric.A), torch.from_numpy(r.A)) for r in refits]
-    levels = np.std([level_in(r, kept) / np.linalg.norm(r.A) for r in refits]) * np.linalg.norm(A)
-    at = z - settled.centre
-    typical = float(np.abs(((at @ kept) ** 2 * np.abs(values[~zero])).sum(1)).mean())
-    sure = np.abs(values[~zero]) / np.maximum(errors[~zero], 1e-300)
-    return settled, replace(
-        evidence,
-        spread=float(np.median(distances)),
-        centre_error=float(centres.std(0).max()),
-        weakest_eigenvalue=float(min(sure.min(), 1e6)),
-        cone=bool(
-            abs(settled.level) <= min(ZERO_SHARE * typical, max(ZERO_ERRORS * levels, EXACT * typical))
-        ),
-        runs_off=bool(off.any()),
-    )
-
-
-def centre_in(quadric: Quadric, kept: np.ndarray) -> np.ndarray:
-    """The centre, of directions ``kept`` (n, k) only."""
-    return -kept @ np.linalg.solve(kept.T @ quadric.A @ kept, kept.T @ quadric.b)
-
-
-def level_in(quadric: Quadric, kept: np.ndarray) -> float:
-    """The level about that centre."""
-    return -float(quadric.b @ centre_in(quadric, kept)) - quadric.f
-
-
 def _in_units(
-    quadric: Quadric, refits: list[Quadric], evidence: LevelEvidence, frame: Frame, m: np.ndarray, names: Any
+    quadric: Quadric,
+    refits: list[Quadric],
+    evidence: LevelEvidence,
+    frame: Frame,
+    m: np.ndarray,
+    names: Any,
+    columns: np.ndarray,
 ) -> LevelForm:
     """The answer in the coordinates of the points, x = m + W⁻¹z."""
     form: QuadraticForm = frame.form_out(torch.from_numpy(quadric.A), names)
     A, W, back = form.matrix.numpy(), frame.W.numpy(), frame.inverse.numpy()
     values, Q = np.linalg.eigh(quadric.A)
-    kept = Q[:, np.abs(values) > EXACT * np.abs(values).max()]
+    zero = np.abs(values) <= EXACT * np.abs(values).max()
+    kept, anywhere = Q[:, ~zero], free_columns(Q[:, zero], refits, columns)
 
     def outside(one: Quadric) -> tuple[np.ndarray, np.ndarray, float]:
         """A of the size and sign of the form, centre and level."""
@@ -304,7 +274,7 @@ def _in_units(
         level=0.0 if evidence.cone else level,
         entry_errors=matrices.std(0),
         eigenvalue_errors=np.einsum("ik,bij,jk->bk", Qx, matrices, Qx).std(0),
-        centre_errors=centres.std(0),
+        centre_errors=np.where(anywhere, np.nan, centres.std(0)),
         level_error=float(levels.std()),
         free=free,
         evidence=evidence,
