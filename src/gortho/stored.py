@@ -35,12 +35,18 @@ def _is_table(kind: Any) -> bool:
     return kind == dict[float, float]
 
 
+def _array(rows: Any) -> np.ndarray:
+    """An array, with NaN where `plain` wrote None."""
+    array = np.array(rows)
+    return array.astype(float) if array.dtype == object else array
+
+
 _EXACT, _PLAIN = _converter(), _converter()
 for named in (enum.Enum, enum.StrEnum):  # the latter would count as text
     _EXACT.register_unstructure_hook(named, lambda member: member.name)
     _EXACT.register_structure_hook(named, lambda name, kind: kind[name])
     _PLAIN.register_unstructure_hook(named, lambda member: member.value)
-_EXACT.register_structure_hook(np.ndarray, lambda rows, _: np.array(rows))
+_EXACT.register_structure_hook(np.ndarray, lambda rows, _: _array(rows))
 _EXACT.register_structure_hook(float, lambda number, _: math.nan if number is None else float(number))
 # JSON has no numbers as keys.
 _EXACT.register_unstructure_hook_func(_is_table, lambda table: list(table.items()))

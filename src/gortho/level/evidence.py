@@ -9,10 +9,16 @@ from scipy.spatial import cKDTree
 from scipy.stats import norm
 
 from gortho.discovery.verdict import MAX_SPREAD, MAX_UNEXPLAINED, ZERO_ERRORS, Verdict, percent
-from gortho.level.fit import first_alike, robust
+from gortho.level.fit import EXACT, first_alike, robust
 
 #: Structure counts when it is more than this share of the points' variance: below, it is the fit's own imperfection.
 STRUCTURE_SHARE = 5e-3
+#: … and when it is more than this share of the squared distances from the quadric: too much for errors.
+MAX_STRUCTURE = 0.25
+#: Neighbours that an outlier is compared with …
+BESIDE = 5
+#: … and the share of its distance within which their median is like it.
+LIKE = 0.5
 #: Clouds without a quadric that the points are compared with …
 CLOUDS = 10
 #: … and their points, at most.
@@ -25,6 +31,8 @@ MIN_GAP = 2.5
 CLUMP = 6.0
 #: … where most is this share.
 MOST = 0.95
+#: Distances with less kurtosis are of two sizes: no errors with a single peak have less than equally likely ones.
+SINGLE_PEAK = 1.8
 #: Points for each unknown below which a cloud can be as near to a quadric: no ground to say that there is none.
 POINTS_FOR_EACH = 3
 #: Neighbours lie on the same side when chance makes them so with a smaller probability than this.
@@ -50,6 +58,7 @@ class LevelEvidence:
     structure_p: float
     clump_size: float  # radius of as many clumps as there are unknowns, which hold most of the points
     unknowns: int
+    kurtosis: float = 3.0  # of the distances, with two standard errors added
     spread: float = 0.0  # median distance of refits from the form
     centre_error: float = 0.0  # the largest standard error of the centre, along directions that have one
     weakest_eigenvalue: float = np.inf  # smallest |λ| over its standard error, zeros left out
@@ -103,6 +112,37 @@ def neighbours_alike(z: np.ndarray, r: np.ndarray) -> tuple[float, float]:
         return 0.0, 1.0
     size = float(np.sqrt(np.square(products).sum() * (1 + mutual)))
     return float(products.mean() / squares), float(norm.sf(products.sum() / max(size, 1e-300)))
+
+
+def beside(z: np.ndarray, r: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """Which outliers ``(N,)`` have neighbours along the surface with like residuals, if most have: there it bends away.
+
+    >>> place = np.arange(40.0)[:, None]
+    >>> bends, alone = np.arange(40) >= 30, np.arange(40) == 9
+    >>> bool(beside(place, 1.0 * bends, ~bends).sum() >= 9), bool(beside(place, 1.0 * alone, ~alone).any())
+    (True, False)
+    """
+    found = np.zeros(len(z), dtype=bool)
+    once = np.unique(first_alike(z))  # an outlier that is given twice has only itself beside it
+    if inside.all() or len(once) <= BESIDE:
+        return found
+    near = cKDTree(z[once]).query(z[once], k=BESIDE + 1)[1][:, 1:]
+    off = r[once] - np.median(r[once][near], axis=1)
+    found[once] = ~inside[once] & (np.abs(off) < LIKE * np.abs(r[once]))
+    # Of outliers at random some are alike by chance.
+    return found if 2 * found.sum() > (~inside[once]).sum() else np.zeros_like(found)
+
+
+def kurtosis_bound(r: np.ndarray) -> float:
+    """Kurtosis of residuals ``(N,)``, 3 for a normal distribution, with two standard errors added.
+
+    >>> sides = np.tile([1.0, -1.0], 50) + 0.1 * np.random.default_rng(0).normal(size=100)
+    >>> kurtosis_bound(sides) < 1.2 < 2.5 < kurtosis_bound(np.random.default_rng(0).normal(size=100))
+    True
+    """
+    q = r**2 / max(float(np.square(r).mean()), 1e-300)
+    kurtosis = float(np.square(q).mean())
+    return kurtosis + 2 * float(np.std(q**2 - 2 * kurtosis * q)) / len(r) ** 0.5
 
 
 def _several(e: LevelEvidence) -> str:
@@ -164,6 +204,21 @@ def judge(e: LevelEvidence) -> tuple[Verdict, str, str]:
             f"{away}, and neighbours lie on the same side of it (correlation {e.structure:.2f}): the surface is "
             "smooth, but no quadric.",
             "A quadric is its best approximation only; use another surface, or points of one part of it.",
+        )
+    if e.structured and e.structure > MAX_STRUCTURE and e.distance > EXACT:
+        return (
+            Verdict.UNDERDETERMINED,
+            f"{away}, but neighbours lie on the same side of it (correlation {e.structure:.2f}): either their errors "
+            "go together, or the surface is smooth, but no quadric.",
+            "Give points whose errors do not depend on their place, or look at the distances of all points, outliers "
+            "too, along the surface.",
+        )
+    if e.kurtosis < SINGLE_PEAK and e.distance > EXACT:
+        return (
+            Verdict.UNDERDETERMINED,
+            f"{away}, but on both sides and hardly between (kurtosis {e.kurtosis:.1f} at most): they look like points "
+            "of two surfaces with the quadric between them.",
+            "Look at a histogram of the distances; if the points are of two kinds, fit them one at a time.",
         )
     if e.runs_off:
         return (

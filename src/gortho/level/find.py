@@ -9,15 +9,25 @@ from typing import Any
 import numpy as np
 import torch
 
-from gortho.discovery.verdict import ZERO_ERRORS, ZERO_SHARE, Verdict
+from gortho.discovery.verdict import Verdict
 from gortho.forms import QuadraticForm
-from gortho.level.evidence import LevelEvidence, clouds, clump_size, judge, neighbours_alike
-from gortho.level.fit import Fit, Quadric, feet, resampled, robust, unknowns
+from gortho.level.evidence import (
+    LevelEvidence,
+    beside,
+    clouds,
+    clump_size,
+    judge,
+    kurtosis_bound,
+    neighbours_alike,
+)
+from gortho.level.fit import EXACT, Fit, Quadric, feet, resampled, robust, unknowns
 from gortho.level.result import LevelForm, with_spreads
+from gortho.level.scatter import weighed
+from gortho.level.settle import centre_in, free_columns, level_in, settle
 from gortho.samples.checks import as_float64, check_inputs, variable_names
 from gortho.samples.door import MIN_SAMPLES, redundant
 from gortho.samples.errors import DataError, listed
-from gortho.samples.frame import Frame, form_distance
+from gortho.samples.frame import Frame
 from gortho.samples.named import frame_columns
 from gortho.samples.sampling import choose
 from gortho.samples.suspects import check_sizes
@@ -33,8 +43,6 @@ MAX_POINTS = 20_000
 SHOWN = 2_000
 #: Points farther than this many median deviations from the median, in some column, do not count for the frame.
 UNUSUAL = 10.0
-#: Eigenvalues, levels and distances below this share of the largest are rounding, whatever their errors.
-EXACT_ZERO = 1e-9
 #: Points over unknowns, at least.
 SPARE = 5
 
@@ -157,7 +165,8 @@ def _fit(
         W = Frame.of(torch.from_numpy(x[usual] - m)).W.numpy()
         noise = np.eye(len(W)) if errors is None else (W * errors**2) @ W.T
         noise = noise / np.trace(noise) * len(W)
-        fit = robust((x - m) @ W.T, noise, seed)
+        z = (x - m) @ W.T
+        fit = weighed(z, robust(z, noise, seed), noise)
         if last or (fit.inliers == usual).all() or fit.inliers.sum() <= len(fit.theta) + 1:
             break
         usual = fit.inliers
@@ -174,21 +183,32 @@ def _answer(
     evidence = _evidence(z, fit, noise, seed)
     cells = int(inside.sum()) // 10 if evidence.structured else None
     refits = [Quadric.of(f.theta, len(W)) for f in resampled(z, fit, noise, REFITS, seed, cells)]
-    quadric, evidence = _settle(z[inside], Quadric.of(fit.theta, len(W)), refits, evidence)
+    columns = W * x[inside].std(0)
+    quadric, evidence = settle(z[inside], Quadric.of(fit.theta, len(W)), refits, evidence, columns)
     outside, notices = tuple(rows[~inside].tolist()), []
     if outside:
         shown = ", ".join(map(str, outside[:5])) + ", …" * (len(outside) > 5)
         notices.append(
             f"{len(outside)} of {len(x)} points are outliers and were left out (rows {shown} from 0)"
         )
-    if evidence.structured and evidence.distance > EXACT_ZERO:
+    if (factor := np.ptp(np.log(fit.sizes[inside]))) > 0:
+        notices.append(
+            f"the errors of the points vary along the surface, by a factor of {np.exp(factor):.2g}: points with larger "
+            "ones count less"
+        )
+    if evidence.structured and evidence.distance > EXACT:
         notices.append(
             f"neighbouring points lie on the same side of the quadric (correlation {evidence.structure:.2f}): their "
             "errors go together, or the surface differs a little from a quadric; intervals allow for it"
         )
     found = with_spreads(
-        _in_units(quadric, refits, evidence, Frame(torch.from_numpy(W)), m, names), x[inside]
+        _in_units(quadric, refits, evidence, Frame(torch.from_numpy(W)), m, names, columns), x[inside]
     )
+    if found.free_names:
+        notices.append(
+            f"the centre is free in {listed(found.free_names)}: it can be anywhere in the directions of the zero "
+            "eigenvalues, and the one shown is the nearest to the points"
+        )
     return replace(found, outliers=outside, points=x[:SHOWN], shown_outliers=~inside[:SHOWN]), notices
 
 
@@ -196,8 +216,10 @@ def _evidence(z: np.ndarray, fit: Fit, noise: np.ndarray, seed: int) -> LevelEvi
     """What is known before the refits."""
     inside = fit.inliers
     null = clouds(int(inside.sum()), noise, seed)
-    on = feet(z[inside], Quadric.of(fit.theta, z.shape[1]), noise)
-    alike, p = neighbours_alike(on, fit.residuals[inside])
+    on = feet(z, Quadric.of(fit.theta, z.shape[1]), noise)
+    seen = inside | beside(on, fit.residuals, inside)
+    most = np.abs(fit.residuals[inside]).max()  # lest a few outliers decide
+    alike, p = neighbours_alike(on[seen], fit.residuals[seen].clip(-most, most))
     count = unknowns(z.shape[1])
     return LevelEvidence(
         points=len(z),
@@ -211,61 +233,25 @@ def _evidence(z: np.ndarray, fit: Fit, noise: np.ndarray, seed: int) -> LevelEvi
         structure_p=p,
         clump_size=clump_size(z[inside], count),
         unknowns=count,
+        kurtosis=kurtosis_bound(fit.residuals[inside] / np.sqrt(np.clip(1 - fit.leverage[inside], 0.1, 1.0))),
     )
-
-
-def _settle(
-    z: np.ndarray, quadric: Quadric, refits: list[Quadric], evidence: LevelEvidence
-) -> tuple[Quadric, LevelEvidence]:
-    """The quadric with zeros where the data allow them (singular directions, a cone), and how certain the rest is."""
-    values, Q = np.linalg.eigh(quadric.A)
-    largest = np.abs(values).max()
-    errors = np.std([np.einsum("ik,ij,jk->k", Q, r.A / np.linalg.norm(r.A), Q) for r in refits], axis=0)
-    errors = errors * np.linalg.norm(quadric.A)
-    zero = (np.abs(values) <= ZERO_SHARE * largest) & (
-        np.abs(values) <= np.maximum(ZERO_ERRORS * errors, EXACT_ZERO * largest)
-    )
-    b, b_errors = Q.T @ quadric.b, np.std([Q.T @ r.b for r in refits], axis=0)
-    off = zero & (np.abs(b) > np.maximum(ZERO_ERRORS * b_errors, EXACT_ZERO * largest))
-    kept = Q[:, ~zero]
-    A = (Q * np.where(zero, 0.0, values)) @ Q.T
-    settled = Quadric((A + A.T) / 2, kept @ (kept.T @ quadric.b), quadric.f)
-    centres = np.array([centre_in(r, kept) for r in refits])
-    distances = [form_distance(torch.from_numpy(quadric.A), torch.from_numpy(r.A)) for r in refits]
-    levels = np.std([level_in(r, kept) / np.linalg.norm(r.A) for r in refits]) * np.linalg.norm(A)
-    at = z - settled.centre
-    typical = float(np.abs(((at @ kept) ** 2 * np.abs(values[~zero])).sum(1)).mean())
-    sure = np.abs(values[~zero]) / np.maximum(errors[~zero], 1e-300)
-    return settled, replace(
-        evidence,
-        spread=float(np.median(distances)),
-        centre_error=float(centres.std(0).max()),
-        weakest_eigenvalue=float(min(sure.min(), 1e6)),
-        cone=bool(
-            abs(settled.level) <= min(ZERO_SHARE * typical, max(ZERO_ERRORS * levels, EXACT_ZERO * typical))
-        ),
-        runs_off=bool(off.any()),
-    )
-
-
-def centre_in(quadric: Quadric, kept: np.ndarray) -> np.ndarray:
-    """The centre, of directions ``kept`` (n, k) only."""
-    return -kept @ np.linalg.solve(kept.T @ quadric.A @ kept, kept.T @ quadric.b)
-
-
-def level_in(quadric: Quadric, kept: np.ndarray) -> float:
-    """The level about that centre."""
-    return -float(quadric.b @ centre_in(quadric, kept)) - quadric.f
 
 
 def _in_units(
-    quadric: Quadric, refits: list[Quadric], evidence: LevelEvidence, frame: Frame, m: np.ndarray, names: Any
+    quadric: Quadric,
+    refits: list[Quadric],
+    evidence: LevelEvidence,
+    frame: Frame,
+    m: np.ndarray,
+    names: Any,
+    columns: np.ndarray,
 ) -> LevelForm:
     """The answer in the coordinates of the points, x = m + W⁻¹z."""
     form: QuadraticForm = frame.form_out(torch.from_numpy(quadric.A), names)
     A, W, back = form.matrix.numpy(), frame.W.numpy(), frame.inverse.numpy()
     values, Q = np.linalg.eigh(quadric.A)
-    kept = Q[:, np.abs(values) > EXACT_ZERO * np.abs(values).max()]
+    zero = np.abs(values) <= EXACT * np.abs(values).max()
+    kept, anywhere = Q[:, ~zero], free_columns(Q[:, zero], refits, columns)
 
     def outside(one: Quadric) -> tuple[np.ndarray, np.ndarray, float]:
         """A of the size and sign of the form, centre and level."""
@@ -288,7 +274,7 @@ def _in_units(
         level=0.0 if evidence.cone else level,
         entry_errors=matrices.std(0),
         eigenvalue_errors=np.einsum("ik,bij,jk->bk", Qx, matrices, Qx).std(0),
-        centre_errors=centres.std(0),
+        centre_errors=np.where(anywhere, np.nan, centres.std(0)),
         level_error=float(levels.std()),
         free=free,
         evidence=evidence,

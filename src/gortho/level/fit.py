@@ -22,6 +22,8 @@ from scipy.stats import norm, t
 FAR = 4.0
 #: … but not if they are nearer than this, in units of the points' own spread: it is rounding.
 ROUNDING = 1e-12
+#: Eigenvalues, levels and distances below this share of the largest are rounding, whatever their errors.
+EXACT = 1e-9
 #: Random starts, each a quadric through as many points as it has unknowns, and how many of them are followed.
 STARTS, FOLLOWED = 200, 4
 #: Points that starts are compared on.
@@ -101,10 +103,11 @@ class Fit:
         theta: its coefficients, of length 1.
         variance: σ², of the points' errors, in units of ``noise``.
         inliers: which points were fitted ``(N,)``.
-        residuals: distances from the quadric over √(noise) ``(N,)``, by sign of F.
+        residuals: distances from the quadric over √(noise) and over the points' ``sizes`` ``(N,)``, by sign of F.
         leverage: how much each point pulls the quadric to itself ``(N,)``, from 0 to 1.
         gap: root mean square distance from the next best quadric, over that from the best.
         second: the former, in units of the points' spread.
+        sizes: how large each point's errors were taken to be, in units of all ``(N,)``.
     """
 
     theta: np.ndarray
@@ -114,6 +117,7 @@ class Fit:
     leverage: np.ndarray
     gap: float
     second: float
+    sizes: np.ndarray
 
     @property
     def sigma(self) -> float:
@@ -129,33 +133,38 @@ def refine(
     inliers: np.ndarray | None = None,
     variance: float = 0.0,
     steps: int = STEPS,
+    sizes: np.ndarray | None = None,
 ) -> Fit:
     """The unbiased fit, from a start θ, to points ``(N, n)`` with errors of covariance σ²Σ, Σ = ``noise`` (n, n).
 
-    Without ``inliers``, outliers are left out on the way.
+    Without ``inliers``, outliers are left out on the way. With ``sizes`` ``(N,)`` the errors of each point are so many
+    times larger.
     """
+    sizes = np.ones(len(z)) if sizes is None else sizes
     n = z.shape[1]
     xi, S = carriers(z)[0], np.linalg.cholesky(noise)
     i, j = np.triu_indices(n)
     e = np.concatenate([noise[i, j] * np.where(i == j, 1.0, 2**0.5), np.zeros(n + 1)])
     chosen = inliers
     for _ in range(steps):
-        JS, v = _errors(z, theta, variance, S)
+        JS, v = _errors(z, theta, variance, S, sizes)
         r = xi @ theta / np.sqrt(v)
         chosen = near(r, len(theta) - 1) if inliers is None else inliers
         before = theta
-        theta, variance = _step(xi[chosen], JS[chosen], v[chosen], e, theta, variance)
+        theta, variance = _step(
+            xi[chosen], JS[chosen], v[chosen], sizes[chosen, None] ** 2 * e, theta, variance
+        )
         if 1 - abs(before @ theta) < CHANGE**2:
             break
     assert chosen is not None
-    JS, v = _errors(z, theta, variance, S)
+    JS, v = _errors(z, theta, variance, S, sizes)
     w, count = 1 / v, int(chosen.sum())
     M = (xi[chosen] * w[chosen, None]).T @ xi[chosen] / count
     V = _outer(JS[chosen], w[chosen])
     leverage = w * ((xi @ _inverse(M, theta)) * xi).sum(1) / count
     r = xi @ theta / np.sqrt(v)
     second, rms = _second(M, V, theta), float(np.sqrt(np.square(r[chosen]).mean()))
-    return Fit(theta, variance, chosen, r, leverage, second / max(rms, 1e-16), second)
+    return Fit(theta, variance, chosen, r, leverage, second / max(rms, 1e-16), second, sizes)
 
 
 def feet(z: np.ndarray, quadric: Quadric, noise: np.ndarray, steps: int = 3) -> np.ndarray:
@@ -168,16 +177,16 @@ def feet(z: np.ndarray, quadric: Quadric, noise: np.ndarray, steps: int = 3) -> 
 
 
 def _errors(
-    z: np.ndarray, theta: np.ndarray, variance: float, S: np.ndarray
+    z: np.ndarray, theta: np.ndarray, variance: float, S: np.ndarray, sizes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of the carriers times S, and v, the variance of F over σ².
+    """Derivatives of the carriers times S and the sizes of the errors, and v, the variance of F over σ².
 
     Both are taken at the feet: at the points themselves, weights would go with the errors that they weigh.
     """
     quadric = Quadric.of(theta, z.shape[1])
-    JS = carriers(feet(z, quadric, S @ S.T, steps=1))[1] @ S
+    JS = carriers(feet(z, quadric, S @ S.T, steps=1))[1] @ S * sizes[:, None, None]
     v = np.square(np.einsum("zdn,d->zn", JS, theta)).sum(1)
-    v += 2 * variance * np.square(S.T @ quadric.A @ S).sum()
+    v += 2 * variance * sizes**4 * np.square(S.T @ quadric.A @ S).sum()
     return JS, np.maximum(v, SMALL * np.median(v))
 
 
@@ -208,7 +217,7 @@ def _step(
     inverse = _inverse(M, theta)
     pull = xi @ inverse
     first = _outer(JS, w * (1 - w * (pull * xi).sum(1) / N))
-    half = np.outer((xi * w[:, None]).mean(0), e)
+    half = (xi * w[:, None]).T @ e / N
     back = np.einsum(
         "zdn,zn,ze->de", JS * (w * w)[:, None, None], np.einsum("zdn,zd->zn", JS, pull), xi, optimize=True
     )
@@ -288,7 +297,7 @@ def resampled(
     the same one of so many points drawn at random.
     """
     rng = np.random.default_rng(seed)
-    points = z[fit.inliers]
+    points, sizes = z[fit.inliers], fit.sizes[fit.inliers]
     quadric = Quadric.of(fit.theta, z.shape[1])
     foot = feet(points, quadric, noise)
     error = (points - foot) / np.clip(1 - fit.leverage[fit.inliers], 0.1, 1.0)[:, None]
@@ -299,6 +308,6 @@ def resampled(
         if cells:
             group = cKDTree(foot[rng.choice(len(foot), cells, replace=False)]).query(foot)[1]
         refits.append(
-            refine(foot + sign[group][:, None] * error, fit.theta, noise, everyone, fit.variance, steps=6)
+            refine(foot + sign[group][:, None] * error, fit.theta, noise, everyone, fit.variance, 6, sizes)
         )
     return [replace(r, theta=r.theta * np.sign(r.theta @ fit.theta)) for r in refits]

@@ -45,7 +45,8 @@ class LevelForm:
         verdict: `Verdict.FOUND`, `NONE` or `UNDERDETERMINED`; ``reason`` and ``advice`` say why and what to do.
         candidate: the best form A, whatever the verdict; ``form`` is the same, but only if FOUND.
         centre, level: c ``(n,)`` and k, in the units of x; if there are many centres, the one nearest to the points.
-        entry_errors, eigenvalue_errors, centre_errors, level_error: standard errors, from refits to resamples.
+        entry_errors, eigenvalue_errors, centre_errors, level_error: standard errors, from refits to resamples;
+            NaN for coordinates in which the centre is free, as along the axis of a cylinder.
         free: number of points minus unknowns, which determines the factor of the intervals.
         outliers: rows that were left out, from 0.
         points: some of the points, for figures.
@@ -132,6 +133,12 @@ class LevelForm:
         """95 % intervals of the centre: lower and upper ``(n,)``."""
         return self._interval(self.centre, self.centre_errors)
 
+    @property
+    def free_names(self) -> tuple[str, ...]:
+        """Coordinates in which the centre is free."""
+        errors = () if self.centre_errors is None else self.centre_errors
+        return tuple(name for name, error in zip(self.names, errors) if math.isnan(error))
+
     def _points(self, X: Any) -> np.ndarray:
         """Points ``(N, n)``, checked; the columns of data frames by name."""
         x = check_inputs(by_name(X, self.names, self.columns))[0]
@@ -196,7 +203,10 @@ class LevelForm:
         values = self.candidate.eigenvalues.numpy()
         told = {
             "eigenvalues": with_halves(values, factor * np.asarray(self.eigenvalue_errors)),
-            "centre": with_halves(self.centre, factor * np.asarray(self.centre_errors)),
+            "centre": ", ".join(
+                with_halves([c], [factor * error]) + " (free)" * math.isnan(error)
+                for c, error in zip(self.centre, np.asarray(self.centre_errors))
+            ),
             "level q(x - c)": with_halves([self.level], [factor * self.level_error]) if self.level else "0",
         }
         if math.isfinite(self.spread_after):
