@@ -11,6 +11,7 @@ from gortho import Verdict
 from gortho.discovery.shell import ON_A_SHELL, on_shell
 from gortho.discovery.wider.claim import Claim
 from gortho.discovery.wider.doubt import offset, undenied
+from gortho.discovery.wider.starts import _sloped_directions
 from gortho.discovery.wider.widen import _about_zero, _distance
 from gortho.reps import as_rep
 from gortho.samples import Samples
@@ -33,11 +34,11 @@ def ended(error, left=0.5, x=None, found=DENIED):
 def test_none_is_said_only_where_nothing_wider_comes_near():
     x = normal(300, 1, 3)
     assert ended(0.4, x=x) is DENIED
-    near = ended(0.05, x=x)
+    near = ended(0.02, x=x)
     assert near.verdict is Verdict.UNDERDETERMINED and near.confidence == 0
     assert "a direction leaves" in near.reason and near.reason.startswith("It fails.")
     found = replace(DENIED, verdict=Verdict.UNDERDETERMINED)
-    assert ended(0.05, x=x, found=found) is found
+    assert ended(0.02, x=x, found=found) is found
 
 
 def test_nothing_is_denied_from_far_away():
@@ -110,11 +111,37 @@ def test_along_null_directions_an_origin_may_be_anywhere():
     assert _distance(ORIGIN, one, other, 3) == pytest.approx(0.2)
 
 
+@pytest.mark.parametrize("place", range(2))
+def test_slopes_lead_to_a_direction_and_its_form(place):
+    laws = (
+        (lambda x: (x[:, 0] ** 2 + 2 * x[:, 1] ** 2 + 1).log() + x[:, 2] ** 3),
+        (lambda x: x.prod(1) + x[:, 2].exp()),
+    )
+    form = (torch.diag(torch.tensor([1.0, 2.0, 0.0])), torch.tensor([[0.0, 1, 0], [1, 0, 0], [0, 0, 0]]))[
+        place
+    ]
+    x = normal(800, 3)
+    near = []
+    for A, a in _sloped_directions(Samples(x[:, None], laws[place](x)), 0):
+        A = A - A[2, 2] * torch.diag(torch.tensor([0.0, 0.0, 1.0]))  # along the direction it is not told
+        near.append((abs(float(a[2])), abs(float((A * form).sum() / A.norm() / form.norm()))))
+    assert max(near) > (0.98, 0.95)
+    assert _sloped_directions(Samples(x[:, None, :2], x[:, 0]), 0) == []  # a plane has none
+
+
 @pytest.mark.slow
 def test_a_direction_that_the_law_follows_exactly_is_found():
     x = normal(800, 3, seed=303)
     found = gortho.discover(x, (x[:, 0] ** 2 + x[:, 1] ** 2) * x[:, 2])
     assert found.verdict is Verdict.FOUND and len(found.directions) == 1
+
+
+@pytest.mark.slow
+def test_a_product_of_coordinates_has_a_direction():
+    x = normal(2_000, 3, seed=7)
+    y = x.prod(1) + 0.02 * normal(2_000, seed=8)
+    found = gortho.discover(x, y)
+    assert found.verdict is Verdict.FOUND and found.directions.abs().max() > 0.999 * found.directions.norm()
 
 
 @pytest.mark.slow

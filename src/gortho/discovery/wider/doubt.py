@@ -15,7 +15,7 @@ from gortho.discovery.wider.search import End
 from gortho.samples.values import Samples
 
 #: A wider symmetry that leaves at most this share of what O(A) leaves may be what the search has missed.
-NEARLY = 0.25
+NEARLY = 0.1
 #: With an origin more than so many standard deviations away, invariants hardly vary, and few digits are left of them.
 FAR_AWAY = 100.0
 #: Variances below this share of the largest are those of constants.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -23,6 +24,8 @@ OF_LINKED = 6
 #: Samples at which slopes of scalars are taken, neighbours for each number of a slope, and rounds that let go of
 #: samples where slopes say something else.
 SLOPED, NEIGHBOURS, ROUNDS = 1_500, 5, 5
+#: Covectors at random that slopes are looked at beside, at so many samples, and the best of these.
+SCANNED, SCANNED_AT, SCANNED_BEST = 200, 500, 3
 
 
 def starts_for(
@@ -58,6 +61,9 @@ def starts_for(
     else:
         less = [(theta[: n * n].reshape(n, n), theta[n * n :].reshape(-1, n)) for theta in before]
     found = [claim.join(A, s) for s in _unseen(few, claim.directions) for A in forms]
+    if claim.directions == 1:
+        sloped = _sloped_directions(few, seed)
+        found += [claim.join(A, (torch.linalg.pinv(A) @ a)[None]) for A, a in sloped]
     for A, s in less:
         inverse = torch.linalg.pinv(A)
         candidates = [inverse @ b for b in covectors] + vectors
@@ -165,29 +171,71 @@ def _correlated_origins(samples: Samples) -> list[tuple[Tensor, Tensor]]:
     return found
 
 
+def _sloped(samples: Samples) -> Iterator[tuple[Tensor, Tensor]]:
+    """Places ``(N, n)`` and unit slopes there of scalars: of planes through the nearest neighbours."""
+    if samples.points > 1:
+        return
+    x, n = samples.x[:SLOPED, 0], samples.n
+    near = torch.cdist(x, x).topk(min(len(x), NEIGHBOURS * (n + 1)), largest=False).indices
+    around = torch.nn.functional.pad(x[near] - x[:, None], (0, 1), value=1.0)
+    for s in invariant_scalars(samples).unbind(1)[:SCALARS]:
+        g = torch.linalg.lstsq(around, s[:SLOPED][near][..., None]).solution[:, :n, 0]
+        yield x, g / g.norm(dim=1, keepdim=True).clamp_min(1e-300)
+
+
+def _wedge(g: Tensor, moved: Tensor) -> Tensor:
+    """g ∧ v ``(N, pairs, m)`` of vectors ``(N, n)`` with each of ``(N, m, n)``."""
+    i, j = torch.triu_indices(g.shape[1], g.shape[1], 1)
+    return (g[:, None, i] * moved[..., j] - g[:, None, j] * moved[..., i]).mT
+
+
+def _vanishing(rows: Tensor, rounds: int = ROUNDS) -> tuple[Tensor, float]:
+    """Combinations of columns ``(N, pairs, m)``, the one that is smallest at usual samples first; its share."""
+    weights = torch.ones(len(rows), dtype=rows.dtype)
+    for _ in range(rounds):
+        values, V = torch.linalg.eigh(torch.einsum("z,zpm,zpk->mk", weights, rows, rows))
+        left = (rows @ V[:, 0]).square().sum(1)
+        weights = 1 / (1 + left / left.median().clamp_min(1e-300))
+    return V, float(values[0] / values.mean())
+
+
+def _sloped_directions(samples: Samples, seed: int) -> list[tuple[Tensor, Tensor]]:
+    """Forms and covectors a by slopes: those of a function of q(x) and ⟨a, x⟩ are sums of Ax and a (M6, M16).
+
+    Beside a, g ∧ Ax = 0 is linear in A, for each a of many; the part aaᵀ of A is not seen, and taken either way.
+    """
+    found: list[tuple[float, Tensor, Tensor]] = []
+    n = samples.n
+    if n < 3:  # there is nothing beside a direction of a plane
+        return []
+    basis = symmetric_basis(n)
+    for x, g in _sloped(samples):
+        x, g = x[:SCANNED_AT], g[:SCANNED_AT]
+        moved = torch.einsum("mab,zb->zma", basis, x)
+        for a in haar(n, (SCANNED,), random_generator(seed))[:, 0]:
+            beside = torch.linalg.svd(a[None])[2][1:]
+            seen = torch.linalg.svd(torch.einsum("mab,a,b->m", basis, a, a)[None])[2][1:]
+            own = torch.einsum("km,zma,ba->zkb", seen, moved, beside)
+            V, size = _vanishing(_wedge(g @ beside.mT, own), 2)
+            found.append((size, torch.einsum("k,km,mab->ab", V[:, 0], seen, basis), a))
+    best = sorted(found, key=lambda one: one[0])[:SCANNED_BEST]
+    return [
+        (unit_form(A + sign * torch.linalg.matrix_norm(A, ord=2) * torch.outer(a, a)), a)
+        for _, A, a in best
+        for sign in (1, -1)
+    ]
+
+
 def _sloped_origins(samples: Samples) -> list[tuple[Tensor, Tensor]]:
     """Forms and centres by slopes: that of a function of q(x - c) is a multiple of A(x - c), however it winds (M6).
 
     g ∧ (Ax - a) = 0 is linear in A and a = Ac; slopes g are those of planes through the nearest neighbours.
     """
-    if samples.points > 1:
-        return []
-    x, n = samples.x[:SLOPED, 0], samples.n
-    near = torch.cdist(x, x).topk(min(len(x), NEIGHBOURS * (n + 1)), largest=False).indices
-    around = torch.nn.functional.pad(x[near] - x[:, None], (0, 1), value=1.0)
-    basis = symmetric_basis(n)
-    moved = torch.cat([torch.einsum("mab,zb->zma", basis, x), -torch.eye(n).to(x).expand(len(x), n, n)], 1)
-    i, j = torch.triu_indices(n, n, 1)
-    found = []
-    for s in invariant_scalars(samples).unbind(1)[:SCALARS]:
-        g = torch.linalg.lstsq(around, s[:SLOPED][near][..., None]).solution[:, :n, 0]
-        g = g / g.norm(dim=1, keepdim=True).clamp_min(1e-300)
-        rows = (g[:, None, i] * moved[..., j] - g[:, None, j] * moved[..., i]).mT
-        weights = torch.ones(len(x), dtype=x.dtype)
-        for _ in range(ROUNDS):
-            _, V = torch.linalg.eigh(torch.einsum("z,zpm,zpk->mk", weights, rows, rows))
-            left = (rows @ V[:, 0]).square().sum(1)
-            weights = 1 / (1 + left / left.median().clamp_min(1e-300))
+    found, n = [], samples.n
+    for x, g in _sloped(samples):
+        basis, zeros = symmetric_basis(n), torch.eye(n).to(x).expand(len(x), n, n)
+        rows = _wedge(g, torch.cat([torch.einsum("mab,zb->zma", basis, x), -zeros], 1))
+        V, _ = _vanishing(rows)
         A = torch.einsum("m,mab->ab", V[: len(basis), 0], basis)
         if float(torch.linalg.matrix_norm(A)) > 0:
             found.append((unit_form(A), torch.linalg.pinv(A) @ V[len(basis) :, 0]))
