@@ -73,7 +73,8 @@ generator has ρ > δ. *Denied*: the answer is that there is no symmetry, but th
 none; *open*: neither. What gortho claims is the Lie algebra of `found.symmetry`. Seconds are on one core, and include
 everything that a user waits for. Starts in the given axes, which might be the answer, were left out.
 
-**Where SymCert is better.** It answers in a fraction of a second. Its error rate is proven. It finds symmetries that
+**Where SymCert is better.** It answers in a fraction of a second. Its error rate is proven. On its own
+laws, with 3% noise and the degree known, it decides all 40 problems, and gortho leaves 6 open. It finds symmetries that
 preserve no form: the scaling of the oscillator, and the shift of the symmetric top in addition to its rotation, where
 gortho finds only a part. Neither method denied a symmetry that there was.
 
