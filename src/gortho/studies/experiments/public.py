@@ -88,9 +88,9 @@ def page(rows: Sequence[Row], out: Path, command: str) -> None:
         "single test points beyond the range of the training samples make up most of the error. *Form told* is "
         "`EquivariantRegressor` with the true form, as EMLP knows the group. Mean ± standard deviation over seeds, "
         "which no earlier version of this table has seen; medians below. Seeds 130 to 134 had had one failure with "
-        "30 samples (Particle, seed 133, MSE 0.75), after which the search got more starts. *Form told*, and what is FOUND "
-        "with up to 300 samples, were measured again with these seeds: longer draws of terms, and laws that held-out samples "
-        "confirm, came after the first run."
+        "30 samples (Particle, seed 133, MSE 0.75), after which the search got more starts. *Form told*, and what is "
+        "FOUND with up to 300 samples, were measured again with these seeds: more draws of terms, and laws that "
+        "held-out samples confirm, came after the first run."
     ]
     plt = pyplot()
     figure, axes = plt.subplots(1, len(TASKS), figsize=(11.5, 3.9), layout="constrained")
