@@ -18,7 +18,7 @@ from gortho.studies.tasks.random_laws import random_problem, random_task
 #: Problems of each kind.
 KINDS = {"form": 108, "singular": 18, "formless": 200}
 #: The verdict's rules were set with problems of seeds below the first in sight; those of the second were not seen.
-SEEN, FIRST_SEED = 4_000, 27_000
+SEEN, FIRST_SEED = 4_000, 23_000
 TEXT = (
     "2,000 samples of x ~ N(0, I), forms of condition 1 to 10 in a random frame. "
     "Plain forms in the given coordinates are left out of the starts."
