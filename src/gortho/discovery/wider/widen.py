@@ -185,6 +185,8 @@ class Court:
         end = replace(end, theta=representative(claim, claim.gauged(end.theta, n), n))
         c = compare_wide(end, fitted, parts, case.plain, given=case.posed.measured, **common)
         evidence = replace(case.found.evidence, zero_directions=0, bent=None, **c.evidence())
+        if claim.skew or claim.unitary or claim.directions > 1:  # what is claimed is another form, or a plane
+            evidence = replace(evidence, shell=False)
         refits: list[Tensor] = []
         if evidence.broken is None or evidence.broken.gain <= case.tolerance:
             whole = claim.of(Samples.cat(parts[:2]).rows(slice(0, SEARCH_SAMPLES)))
