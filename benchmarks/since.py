@@ -41,10 +41,9 @@ HOW = """Old figures are those of the pages of version 0.1.0, in results/version
 beside this one. Seconds are of one core, with other work beside; new ones of the tables of gortho reproduce are of CPU
 time.
 
-**Worse than before:** d_PA under noise, within the errors. O5 with 30 samples was FOUND in 1 of 5, and is left open
-now. Random laws are FOUND with less confidence: below 0.9 in 3 of 13, before in 0 of 54. Training a tagger took longer
-in the run of these pages, when more processes shared the GPU. Of the realistic problems below, 130009 was NONE before
-the last rule on outliers, which it led to."""
+**Worse than before:** d_PA under noise 1, within the errors. Random laws are FOUND with less confidence: below 0.9 in
+3 of 13, before in 0 of 54. Training a tagger took longer in the run of these pages, when more processes shared the
+GPU. Of the realistic problems below, 130009 was NONE before the last rule on outliers, which it led to."""
 
 
 def make(path: Path) -> None:
