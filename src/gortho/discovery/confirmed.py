@@ -32,13 +32,17 @@ SHAKE = 0.1
 
 @dataclass(frozen=True)
 class Told:
-    """A law fitted without the held-out samples, and what it says of its form."""
+    """A law fitted without the held-out samples, and what it says of its form.
+
+    Attributes:
+        fitted: the law as a predictor.
+        slopes: singular values of its Jacobian by directions across the form, with all other numbers refitted.
+        refits: forms from resamples, one from each form to start at.
+    """
 
     fitted: Fitted
-    slopes: (
-        Tensor  # singular values of its Jacobian by directions across the form, all other numbers refitted
-    )
-    refits: Callable[[Tensor], list[Tensor]]  # of resamples, from forms on
+    slopes: Tensor
+    refits: Callable[[Tensor], list[Tensor]]
 
     def holds(self, parts: Parts) -> bool:
         """Whether held-out samples meet it to rounding, and its form is the only one."""

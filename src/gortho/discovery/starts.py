@@ -117,9 +117,7 @@ def vanishing(m: Tensor, rows: Tensor, n: int) -> tuple[float, Tensor]:
     S = m.mT @ m / len(m)
     one = torch.eye(len(S), dtype=m.dtype)
     root, failed = torch.linalg.cholesky_ex(S + 1e-12 * one)
-    if int(
-        failed
-    ):  # of null vectors one form vanishes everywhere, beside moments that a few samples make large
+    if int(failed):  # null vectors, on which one form vanishes, with moments that a few samples make large
         root = torch.linalg.cholesky(S + 1e-12 * S.diagonal().max() * one)
     near = torch.linalg.solve_triangular(root, m[rows].mT, upper=False).mT  # of unit moments over all samples
     weights = torch.ones(len(near), dtype=m.dtype)
