@@ -1,8 +1,9 @@
 """A law of few samples that came after the comparison: does it hold for samples that it was not fitted to?
 
 Few samples lead to an exact law only when all are taken together, after the models of both sides have failed. The law
-is fitted once more, to the samples of training and validation alone. If the held-out samples then meet it to rounding,
-and no direction of its form is left open, it is what the form is found by, and the comparison is made again with it.
+is fitted once more, to the samples of training and validation alone: which terms it has was chosen with all samples,
+but none of its numbers. If the held-out samples then meet it to rounding, and no direction of its form is left open, it
+is what the form is found by, and the comparison is made again with it.
 """
 
 from __future__ import annotations
